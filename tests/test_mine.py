@@ -106,6 +106,7 @@ def test_mining_in_python(tmp_path: Path) -> None:
         (["--miner", "gold"], "miner gold: expected clustered, cminer, exhaustive"),
         (["--part", "2"], "expected parts as well"),
         (["--region", "wide"], "expected a number of pages, or all"),
+        (["--region", "1e4"], 'region "1e4": expected a number of pages, or all, as in 10000'),
         (["--support", "x"], "`x`: expected a share"),
         (["--miner", "cminer", "--projection", "paper"], "projection = `paper`: expected pseudo or physical"),
         (["--projection", "physical"], "projection physical: only C-Miner has it"),

@@ -95,7 +95,10 @@ fn quantity(text: &str, units: &[(&str, f64)], wanted: &str) -> Result<u64> {
             return whole(value * factor).ok_or_else(|| expected(text, wanted));
         }
     }
-    Err(expected(text, wanted))
+    match trimmed.parse::<f64>().is_ok_and(f64::is_finite) {
+        true => Err(Error::input(format!("`{text}` is not {wanted}: it has no unit"))),
+        false => Err(expected(text, wanted)),
+    }
 }
 
 /// Somewhat less than 2^63.
@@ -144,6 +147,8 @@ mod tests {
         for bad in ["4096", "KiB", "-1KiB", "nanKiB", "1e30TB", "", "4KiBs"] {
             assert!(bytes(bad).unwrap_err().to_string().contains("a size such as"), "{bad}");
         }
+        let said = bytes("1e4").unwrap_err().to_string();
+        assert_eq!(said, "`1e4` is not a size such as \"4KiB\" or \"1TB\": it has no unit");
         assert!(nanoseconds("75").is_err());
         for large in ["1e30", "1e400", "9300000000G"] {
             let said = count(large).unwrap_err().to_string();

@@ -105,7 +105,9 @@ impl TryFrom<Value> for Region {
         match (&value, pages) {
             (_, Some(pages)) => Ok(Region(Some(pages))),
             (Value::String(word), _) if word == "all" => Ok(Region(None)),
-            _ => Err(format!("region {value}: expected a number of pages, or all")),
+            _ => Err(format!(
+                "region {value}: expected a number of pages, or all, as in 10000"
+            )),
         }
     }
 }

@@ -619,6 +619,10 @@ mod tests {
             ("uniform:read=1.5", "`read` = 1.5: expected a share from 0 to 1"),
             ("uniform:read=0.7,trim=0.7", "more than 1"),
             ("uniform:size=4096", "a size such as"),
+            (
+                "correlated:region=1e4",
+                "`region`: `10000` is not a size such as \"4KiB\" or \"1TB\": it has no unit",
+            ),
             ("uniform:size=4KiB*0.6/8KiB*0.6", "add up to 1"),
             ("uniform:size=2GiB", "expected at most"),
             ("uniform:span=2GiB", "the drive has"),

@@ -2,14 +2,17 @@
 
 use ftlab_core::{Error, Result, units};
 use ftlab_mine::{Clustered, Threshold};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::super::Setup;
 use super::super::tpftl::{self, NodeOrder};
 use super::correlated::PAIR_BYTES;
+use super::directory::HEAD_BYTES;
 use super::online::Online;
 use super::plan::Plan;
 
+/// Least bytes of a directory: one page's, and a filter of a byte.
+const LEAST: u64 = HEAD_BYTES + 1;
 /// Most reads that are buffered for mining: 1 GiB.
 const MOST_READS: u32 = 1 << 28;
 
@@ -17,6 +20,7 @@ const MOST_READS: u32 = 1 << 28;
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
     pub correlations: String,
+    #[serde(deserialize_with = "text_or_number")]
     pub pairs: String,
     pub start: u64,
     pub renew: u64,
@@ -85,6 +89,12 @@ impl DirectorySize {
             DirectorySize::Text(text) if text == "search" => return Ok(None),
             DirectorySize::Text(text) => units::bytes(text).map_err(|_| refused(text))?,
         };
+        if bytes < LEAST && !matches!(self, DirectorySize::Number(share) if (f64::MIN_POSITIVE..1.0).contains(share)) {
+            return Err(Error::input(format!(
+                "mapping policy `cpftl`: directory = {bytes}: expected bytes, {LEAST} or more, a share of ftl.map_cache above 0 and \
+                 below 1, or `search`"
+            )));
+        }
         if bytes >= cache_bytes.max(1) {
             return Err(Error::input(format!(
                 "mapping policy `cpftl`: directory = {bytes} bytes: expected less than the {cache_bytes} bytes of ftl.map_cache"
@@ -210,6 +220,25 @@ impl Default for Params {
     }
 }
 
+/// What looks like a number is refused as the group that it is not.
+fn text_or_number<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(
+        untagged,
+        expecting = "expected groups of two different LPNs or more, as in 1-9/4-30-31"
+    )]
+    enum Given {
+        Text(String),
+        Whole(i64),
+        Number(f64),
+    }
+    Ok(match Given::deserialize(from)? {
+        Given::Text(text) => text,
+        Given::Whole(number) => number.to_string(),
+        Given::Number(number) => number.to_string(),
+    })
+}
+
 impl Params {
     pub(super) fn base(&self) -> tpftl::Params {
         tpftl::Params {
@@ -327,10 +356,23 @@ impl Params {
                 setup.unit_bytes
             )));
         }
+        let budget = self.directory.bytes(setup.cache_bytes)?;
+        let least = 2 * (u64::from(self.entry_bytes) + u64::from(self.node_bytes));
+        if let Some(bytes) = budget
+            && setup.cache_bytes >= least
+            && setup.cache_bytes - bytes < least
+        {
+            return Err(Error::input(format!(
+                "mapping policy `cpftl`: directory: {bytes} of the {} bytes of ftl.map_cache: expected at most {}, beside which there \
+                 is room for two entries",
+                setup.cache_bytes,
+                setup.cache_bytes - least
+            )));
+        }
         Ok(Plan {
             page_lpns,
             may_be_smaller: self.page_lpns == 0 && self.fit == Fit::Pages && self.filter_bits == 0,
-            budget: self.directory.bytes(setup.cache_bytes)?,
+            budget,
             cache_bytes: setup.cache_bytes,
             units: setup.logical_units,
             most_pages: match self.online {

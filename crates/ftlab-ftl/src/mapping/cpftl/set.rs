@@ -35,6 +35,10 @@ impl Given {
 
     fn read(&mut self, path: &Path, setup: &Setup) -> Result<()> {
         let set = CorrelationSet::read(path).map_err(|error| match error {
+            Error::Io(_) if path.is_dir() => Error::input(format!(
+                "mapping policy `cpftl`: correlations = {}: a folder; expected a file of `ftlab mine`",
+                path.display()
+            )),
             Error::Io(said) => Error::Io(format!("mapping policy `cpftl`: correlations = {said}")),
             other => other,
         })?;

@@ -4,6 +4,7 @@ use super::super::testing::Harness;
 use super::super::{Setup, catalogue};
 
 mod changed_entries;
+mod looking;
 mod mined;
 mod removal;
 mod shared_loads;
@@ -442,16 +443,36 @@ fn what_cannot_be_is_refused_with_a_sentence() {
             4000,
             "directory = 1073741824 bytes: expected less than the 4000 bytes of ftl.map_cache",
         ),
-        ("directory=4000", 4000, "directory = 4000 bytes: expected less than"),
         (
-            "directory=11,pairs=1-9",
-            200,
-            "directory: 11 of the 200 bytes of ftl.map_cache",
+            "directory=0.999",
+            4000,
+            "directory: 3996 of the 4000 bytes of ftl.map_cache: expected at most 3956, beside which there is room for two entries",
         ),
         (
-            "directory=10,online=2000",
+            "directory=1",
+            4000,
+            "directory = 1: expected bytes, 17 or more, a share of ftl.map_cache above 0 and below 1, or `search`",
+        ),
+        (
+            "directory=0",
+            4000,
+            "directory = 0: expected bytes, 17 or more, a share",
+        ),
+        (
+            "directory=16B",
+            4000,
+            "directory = 16: expected bytes, 17 or more, a share",
+        ),
+        ("directory=4000", 4000, "directory = 4000 bytes: expected less than"),
+        (
+            "directory=17,pairs=1-9",
+            200,
+            "directory: 17 of the 200 bytes of ftl.map_cache: expected room for one page",
+        ),
+        (
+            "directory=17,online=2000",
             170,
-            "directory: 10 of the 170 bytes of ftl.map_cache",
+            "directory: 17 of the 170 bytes of ftl.map_cache: expected room for one page",
         ),
         (
             "online=1000",
@@ -490,6 +511,17 @@ fn what_cannot_be_is_refused_with_a_sentence() {
         ),
         ("directory=-1", 4000, "directory = -1: expected bytes"),
         ("correlations=/nowhere/set", 4000, "/nowhere/set"),
+        (
+            "correlations=/",
+            4000,
+            "mapping policy `cpftl`: correlations = /: a folder; expected a file of `ftlab mine`",
+        ),
+        (
+            "pairs=1",
+            4000,
+            "pairs: `1`: expected two different LPNs or more, as in 1-9/4-30-31",
+        ),
+        ("pairs=1.5", 4000, "pairs: `1.5`: expected two different LPNs or more"),
     ] {
         let message = refused(params, cache);
         assert!(message.contains(expected), "{params}: {message}");

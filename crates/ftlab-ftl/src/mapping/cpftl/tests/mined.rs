@@ -8,7 +8,7 @@ use crate::mapping::testing::Harness;
 #[test]
 fn pairs_of_a_full_buffer_are_hits_in_the_next() {
     let spec = format!("directory=search,dei=off,online=8,window=4,online_pages=2,{QUIET}");
-    let mut h = harness(&spec, 2, 2, 0);
+    let mut h = harness(&spec, 2, 2, 30);
     assert_eq!((h.policy.own_pages(), h.figure("corr_pages_live")), (2, 0.0));
     // Two windows of four reads. 100 comes after 3 in both; nothing else is in both.
     for key in [3, 100, 50, 60, 3, 100, 70] {
@@ -61,7 +61,7 @@ fn what_an_earlier_set_brought_is_no_merit_of_the_next() {
 #[test]
 fn what_was_mined_is_lost_with_the_power_and_mined_again() {
     let spec = format!("directory=search,dei=off,online=8,window=4,online_pages=2,{QUIET},pairs=9-90");
-    let mut h = harness(&spec, 2, 2, 0);
+    let mut h = harness(&spec, 2, 2, 30);
     assert_eq!(h.read(60), "load 3 write 0");
     // What was given comes back, and the buffer is empty.
     h.policy.forget();

@@ -56,7 +56,7 @@ fn many_writes_are_deferred_all_the_same() {
 #[test]
 fn a_set_switches_itself_off_where_loads_are_shared() {
     let round = |shared: bool| {
-        let mut h = harness(&format!("directory=search,{QUIET},pairs=3-100"), 2, 2, 0);
+        let mut h = harness(&format!("directory=search,{QUIET},pairs=3-100"), 2, 2, 30);
         let mut nth = 0;
         for _ in 0..200 {
             for key in [3, 100, 150, 200, 60, 230, 180] {

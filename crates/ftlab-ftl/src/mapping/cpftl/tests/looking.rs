@@ -1,0 +1,155 @@
+//! What is looked at before a trial, what that takes of the memory, and what a page leaves behind.
+
+use ftlab_core::Stream;
+
+use super::{QUIET, count, reads};
+use crate::mapping::testing::Harness;
+
+fn bytes(h: &Harness, names: &[&str]) -> u64 {
+    let memory = h.policy.memory();
+    let named = memory.iter().filter(|(name, _)| names.contains(name));
+    named.map(|(_, bytes)| bytes).sum()
+}
+
+/// All that `ftl.map_cache` bounds.
+fn all_bytes(h: &Harness) -> u64 {
+    bytes(h, &["map_cache", "prediction_directory", "evicted_keys", "balance"])
+}
+
+/// Pairs whose keys are a tenth of the entries of a loop, and whose members nothing reads; in pages of four pairs.
+fn useless() -> String {
+    let pairs: Vec<String> = (0..40).map(|i| format!("{}-{}", 160 * i, 160 * i + 81)).collect();
+    pairs.join("/")
+}
+
+/// Over entries that lie 16 apart, each in a node of its own with 22 bytes: 5 KiB hold 232 of them.
+fn of_5_kib(params: &str) -> Harness {
+    let mut h = Harness::new(&format!("cpftl:{QUIET},{params}"), 8192, 64, 5120);
+    h.checked = false;
+    h
+}
+
+/// A loop of 232 entries just fits the whole memory, and so it must stay: nothing is tried, and the rule keeps next to nothing.
+#[test]
+fn no_page_is_tried_while_the_tail_is_used() {
+    let mut h = of_5_kib(&format!("page_lpns=8,pairs={}", useless()));
+    let mut costs = 0;
+    for _ in 0..60 {
+        costs = 0;
+        for entry in 0..232 {
+            costs += reads(&h.read(16 * entry));
+            assert!(all_bytes(&h) <= 5120, "{:?}", h.policy.memory());
+        }
+    }
+    assert_eq!(costs, 0, "all of the loop is there");
+    let rest = bytes(&h, &["balance"]);
+    assert!(rest <= 4, "{rest} bytes with nothing given up");
+    // With a few that come once in between, what pages would push out is used again all the same: nothing is tried then, either.
+    let tried = h.figure("corr_programs");
+    for round in 0..60 {
+        (0..225).for_each(|entry| drop(h.read(16 * entry)));
+        h.read(16 * (300 + round));
+    }
+    assert!(bytes(&h, &["balance"]) >= 8, "entries are given up");
+    assert_eq!(h.figure("corr_programs"), tried);
+}
+
+/// Of more entries than fit none of the tail is used, and trials go on.
+#[test]
+fn pages_are_tried_where_the_tail_is_not_used() {
+    let mut h = of_5_kib(&format!("page_lpns=8,pairs={}", useless()));
+    let mut random = Stream::new(7, "reads");
+    let (mut looked, mut most) = (0, 0);
+    for step in 0..60_000 {
+        // Half of the reads go to a few entries, the others anywhere.
+        let entry = random.below(if step % 2 == 0 { 20 } else { 512 });
+        h.read(16 * entry as u32);
+        assert!(all_bytes(&h) <= 5120, "{:?}", h.policy.memory());
+        looked += u64::from(h.figure("corr_pages_live") == 0.0 && bytes(&h, &["balance"]) == 22);
+        most = most.max(bytes(&h, &["balance"]));
+    }
+    assert!(looked > 0, "what the look takes is charged: 8 + 4 + 10");
+    assert!((20..=30).contains(&most), "{most}");
+    assert!(h.figure("corr_programs") > 2.0, "{}", h.figure("corr_programs"));
+}
+
+/// Once every page has been tried and none is left the rule wants no memory, with `renew` it does.
+#[test]
+fn a_rule_that_will_try_nothing_more_keeps_nothing() {
+    for (more, kept) in [("", false), (",renew=1000000", true)] {
+        let mut h = of_5_kib(&format!("page_lpns=2,pairs=0-9000/160-9001{more}"));
+        assert_eq!(bytes(&h, &["balance"]), 0, "LPNs beyond the drive are no set");
+        let mut h2 = of_5_kib(&format!("page_lpns=2,pairs=0-81/160-241{more}"));
+        assert!(bytes(&h2, &["balance"]) > 0);
+        let mut random = Stream::new(7, "reads");
+        for _ in 0..60_000 {
+            h2.read(16 * random.below(512) as u32);
+        }
+        assert_eq!(h2.figure("corr_pages_live"), 0.0);
+        assert_eq!(bytes(&h2, &["balance"]) > 0, kept, "{:?}", h2.policy.memory());
+        h.read(0);
+    }
+}
+
+/// The cache fills with pages there: those that have saved less than their memory may cost go at that moment.
+#[test]
+fn when_the_cache_is_full_for_the_first_time_pages_go_that_have_not_earned_their_memory() {
+    // A page of 16 + 8 bytes and more takes the memory of two entries or so: five saved are more than that.
+    for (saved, stays) in [(0, false), (8, true)] {
+        let pairs: Vec<String> = (0..4).map(|i| format!("{}-{}", 4096 + 32 * i, 6000 + 32 * i)).collect();
+        let mut h = of_5_kib(&format!("page_lpns=8,pairs={}", pairs.join("/")));
+        h.read(0);
+        assert_eq!(h.figure("corr_pages_live"), 1.0);
+        // A read of the page for each pair, a load saved; and one by what it brought.
+        for i in 0..saved / 2 {
+            h.read(4096 + 32 * i);
+            h.read(6000 + 32 * i);
+        }
+        let mut dropped_at = None;
+        for entry in 1..400 {
+            let words = h.read(16 * entry);
+            assert!(all_bytes(&h) <= 5120);
+            if count(&words, "drop") > 0 && dropped_at.is_none() {
+                dropped_at = Some(entry);
+            }
+            if bytes(&h, &["map_cache"]) + 22 + 100 > 5120 {
+                break;
+            }
+        }
+        // It goes as the last entries come in, not before.
+        (400..410).for_each(|entry| drop(h.read(16 * entry)));
+        assert_eq!(h.figure("corr_pages_live") > 0.0, stays, "{saved} {dropped_at:?}");
+        assert!(dropped_at.is_none_or(|at| at > 150), "{dropped_at:?}");
+    }
+}
+
+/// A page that has gone had brought entries which nothing used: they leave before any other, and one that has changed does not.
+#[test]
+fn what_a_page_that_has_gone_brought_leaves_first() {
+    // Seven others come with the key.
+    let members: Vec<u32> = (1..8).map(|i| 4000 + 16 * i).collect();
+    let pairs = format!(
+        "4000-{}",
+        members.iter().map(u32::to_string).collect::<Vec<_>>().join("-")
+    );
+    let mut h = of_5_kib(&format!("page_lpns=8,load_limit=1,write_check=directory,pairs={pairs}"));
+    h.read(0);
+    assert_eq!(count(&h.read(4000), "probe"), 1);
+    let there = |h: &Harness| members.iter().filter(|&&key| h.policy.is_cached(key)).count();
+    assert_eq!(there(&h), 7);
+    // A collection changes one, and with that the page is stale.
+    h.moved(&[members[0]]);
+    assert_eq!((h.figure("corr_pages_live"), there(&h)), (0.0, 7));
+    let others = |i: u32| 16 * (i + 1);
+    let mut i = 0;
+    while bytes(&h, &["map_cache"]) + 22 <= 5120 - 4 - bytes(&h, &["balance"]) {
+        h.read(others(i));
+        i += 1;
+    }
+    let all: Vec<u32> = (0..i).map(others).filter(|key| *key < 4000).collect();
+    assert_eq!(there(&h), 7, "as long as there is room they stay");
+    h.read(8000);
+    assert_eq!(there(&h), 1, "the one that has changed");
+    assert!(h.policy.is_cached(members[0]));
+    assert!(all.iter().all(|&key| h.policy.is_cached(key)), "nothing else has left");
+}
