@@ -277,7 +277,6 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
         filled_after: 0,
         judges: true,
         rests: false,
-        expected: 0.0,
         has_orphans: false,
         sharing: Sharing::default(),
         balance: judged.then(|| Balance::new(params.patience)),
@@ -349,8 +348,6 @@ struct Cpftl {
     judges: bool,
     /// Or waits with them until the cache gives something up.
     rests: bool,
-    /// Of the rule `balance`: loads that a page on trial will leave behind, by the last look that was long enough.
-    expected: f64,
     /// Of the rule `balance`: a page has gone since entries without one were looked for.
     has_orphans: bool,
     /// Pages, the first ones, that have been tried since they were due.
@@ -517,7 +514,7 @@ impl Cpftl {
     /// Bytes that the rule `balance` keeps beside the directory.
     fn rule_bytes(&self) -> u64 {
         if !self.judges {
-            return if self.rests { balance::BYTES_AT_REST } else { 0 };
+            return if self.rests { balance::BYTES } else { 0 };
         }
         let (live, looks) = (
             self.pages.live() > 0,
@@ -719,7 +716,6 @@ impl MappingPolicy for Cpftl {
         }
         self.admitted = 0;
         self.filled = false;
-        self.expected = 0.0;
         self.has_orphans = false;
         self.origins.clear();
         self.due = (self.pages.len() > 0).then_some(self.params.start);

@@ -30,10 +30,11 @@ const ALONE: f64 = 0.9;
 /// Reads that a page may lose however little a load is worth: its program, and one read that could save more.
 const LEAST_PATIENCE: f64 = 2.0;
 
-/// Bytes of the drive's memory: what has been lost less what may be. The look-ups are counted anyway.
-pub const BYTES_AT_REST: u64 = 4;
-/// Where a page may be tried: that, how many have been, and the loads that the last look promised to leave behind, 2 each.
-pub const BYTES: u64 = 8;
+/// Bytes of the drive's memory: a word of 20 bits for what may be lost less what has been, in hundredths of a read, and 12 for how many
+/// pages have been tried. The look-ups are counted anyway.
+pub const BYTES: u64 = 4;
+/// What that word holds: reads to either side.
+const MOST_CREDIT: f64 = 5000.0;
 /// Further ones where pages are judged, or the tail is looked at: loads and requests answered, which fade, 2 each.
 pub const BYTES_OF_WORTH: u64 = 4;
 /// Further ones while there is a page: rent, and the rent since the last reckoning, 4 each. An account is in the directory: what the
@@ -233,6 +234,14 @@ impl Balance {
         self.read >= ALONE && self.lost + self.stake() * left_behind - self.allowance < self.patience
     }
 
+    /// A look has shown that a trial would leave so many loads behind, and that is too much. As if one had been lost: the next look is
+    /// when there is as much to lose again.
+    pub fn refrain(&mut self, left_behind: f64) {
+        if left_behind >= self.patience {
+            self.lost += self.stake() * left_behind;
+        }
+    }
+
     /// How many more pages may be tried, where these are live and each leaves so many loads behind when it goes: none where loads
     /// are shared. One that has saved its patience is no longer on trial.
     pub fn affords(&self, live: impl Iterator<Item = u32>, left_behind: f64) -> u32 {
@@ -261,6 +270,10 @@ impl Balance {
             self.loads /= 2.0;
             self.answered /= 2.0;
         }
+        self.lost = self
+            .lost
+            .max(self.allowance - MOST_CREDIT)
+            .min(self.allowance + MOST_CREDIT);
         let due = look_ups / EVERY > self.reckoned || self.rent - self.reckoned_rent > self.patience();
         if due {
             self.reckoned = look_ups / EVERY;

@@ -74,8 +74,8 @@ impl Cpftl {
             let is_due = self.due.is_some_and(|due| self.look_ups >= due);
             let pages = (0..self.pages.len() as u32).filter(|&page| self.pages.page(page).live);
             let is_next = self.look_ups >= self.params.start && self.admitted < self.pages.len() as u32;
-            (is_due && balance.has_credit(self.expected))
-                || ((is_due || is_next) && (live > 0 || balance.affords(pages, self.expected) > 0))
+            (is_due && balance.has_credit(0.0))
+                || ((is_due || is_next) && (live > 0 || balance.affords(pages, 0.0) > 0))
         };
         let looks = self.judges && self.filled && would_try();
         if let Some(balance) = &mut self.balance {

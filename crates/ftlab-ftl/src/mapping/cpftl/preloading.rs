@@ -107,8 +107,7 @@ impl Cpftl {
         let Some(left_behind) = self.leaves_behind() else {
             return;
         };
-        self.expected = left_behind;
-        let Some(balance) = &self.balance else { return };
+        let Some(balance) = &mut self.balance else { return };
         let live = (0..self.pages.len() as u32).filter(|&page| self.pages.page(page).live);
         let more = balance
             .affords(live, left_behind)
@@ -118,6 +117,8 @@ impl Cpftl {
             let tried = self.admitted;
             self.admitted += more;
             self.write(tried..self.admitted, record, charges);
+        } else if self.pages.live() == 0 && self.admitted < self.pages.len() as u32 {
+            balance.refrain(left_behind);
         }
     }
 

@@ -50,7 +50,6 @@ fn no_page_is_tried_while_the_tail_is_used() {
         (0..225).for_each(|entry| drop(h.read(16 * entry)));
         h.read(16 * (300 + round));
     }
-    assert!(bytes(&h, &["balance"]) >= 8, "entries are given up");
     assert_eq!(h.figure("corr_programs"), tried);
 }
 
@@ -65,11 +64,11 @@ fn pages_are_tried_where_the_tail_is_not_used() {
         let entry = random.below(if step % 2 == 0 { 20 } else { 512 });
         h.read(16 * entry as u32);
         assert!(all_bytes(&h) <= 5120, "{:?}", h.policy.memory());
-        looked += u64::from(h.figure("corr_pages_live") == 0.0 && bytes(&h, &["balance"]) == 22);
+        looked += u64::from(h.figure("corr_pages_live") == 0.0 && bytes(&h, &["balance"]) == 18);
         most = most.max(bytes(&h, &["balance"]));
     }
-    assert!(looked > 0, "what the look takes is charged: 8 + 4 + 10");
-    assert!((20..=30).contains(&most), "{most}");
+    assert!(looked > 0, "what the look takes is charged: 4 + 4 + 10");
+    assert!((18..=26).contains(&most), "{most}");
     assert!(h.figure("corr_programs") > 2.0, "{}", h.figure("corr_programs"));
 }
 
