@@ -42,14 +42,32 @@
 //!   though pages that would have paid later are given up too.
 //! * *What a trial leaves behind*: its memory pushes out the tail of the cache, as many of the entries that were used
 //!   least recently as the memory holds, and they come back by loads after the page has gone. In a loop that just fits,
-//!   one entry too many is enough for a cache that thrashes. So the tail is watched: of the entries that leave it, some
-//!   are used again and the others given up. The share of the former, times the size of the tail, counts as a loss of each
-//!   trial, beside `patience`. What has been seen counts from when a quarter of all entries has left the tail; each
-//!   removal by this rule begins the look anew, and until then nothing is tried. Before the cache is full for the first
-//!   time there is room and nothing to look at. When it is, the pages go, and trials begin anew; only those stay
-//!   that have saved a load for each entry of the tail. And unused entries that a removed page had brought are the first
-//!   to go when room is needed. The balance does not cover everything (see the guide, *Correlations in real traces*). `corr_on_share` is the share of look-ups
-//!   made while there was a page.
+//!   one entry too many is enough for a cache that thrashes. So the tail is watched before a trial: its entries are
+//!   those last used before a time `T`. `T` is found from the times of all entries: `size` and a quarter more are
+//!   older, less as many as would still find room; and found anew, at the next look-up, when more than `size / 2` have
+//!   gone since. An entry of the tail that is used has gone, and any entry that is evicted. Once a quarter of all
+//!   entries has gone (at most `16 size`, at most 32,767), the share of the used ones among them, times `size`, counts
+//!   as a loss of each trial beside `patience`; both counts are halved beyond twice as many. `size` is what the memory
+//!   of one page would hold: its directory, its evicted keys and 8 bytes of its account, at the bytes that an entry
+//!   takes in the mean.
+//! * *When it looks*: while a page would be tried if it left nothing behind, or a page is live and more may follow. A
+//!   look that finds `patience` loads or more left behind, too much to try a page, with no page live, counts them as
+//!   lost, so that the next look is when there is as much to lose again. Each removal by this rule begins the look
+//!   anew.
+//! * *A cache that is full for the first time*: until then there is room and nothing to look at. Then all pages go, and
+//!   trials begin anew; only those stay that have saved a load for each entry of the tail. From then on nothing is
+//!   counted until an entry is evicted: a loop that fits needs no page, and a page would make it one that does not.
+//! * *What removed pages leave behind*: unused entries that a page had brought which is no longer there are the first
+//!   to go when room is needed, unless they have changed. The balance does not cover everything (see the guide,
+//!   *Correlations in real traces*). `corr_on_share` is the share of look-ups made while there was a page.
+//! * *Memory of the rule*, taken from `ftl.map_cache` as long as a page is live or may be tried: 4 bytes, a word of
+//!   what may be lost (20 bits, in hundredths of a read, so at most 5,000) and of the number of pages tried (12 bits).
+//!   While a page is live, it looks, or the cache has never been full: 4 more, the regular loads and the requests that
+//!   they answered, a count of 2 bytes each, halved every 16,384 look-ups; without these bytes both begin at 0. While
+//!   it looks: 10 more, `T` with 4 and three counts of 2. While a page is live: 8 more, what the memory has cost and
+//!   what of it since the last reckoning. The account of a page is in its 16 bytes of the directory, where `regular`
+//!   has its counts of hits and loads. `balance` among the parts of the controller's memory in the summary is the sum.
+//!   Nothing is kept without a set, or once no page will be tried any more.
 //! * **Adaptive removal as published**, `removal=regular`: after `min_loads` loads, a page is removed if its entries
 //!   get fewer hits per load of the page than entries of the clean cache get per regular load, in the last
 //!   `removal_window` look-ups.
@@ -155,8 +173,10 @@
 //! has their entries. The time of mining during the run: the source mines when the drive is idle. The memory of mining,
 //! that is the buffer and the miner's own (`mining_peak_bytes`), is reported and not taken from `ftl.map_cache`: the
 //! source has memory beside it. Separate translation blocks by update frequency. Updates counted before the run. Old
-//! data of a deferred write that counts as valid until the write-back: here its place is known at once. The memory for
-//! watching the tail of the cache, counts of 48 ages at the most; as in `tpftl` the times of last use are not counted.
+//! data of a deferred write that counts as valid until the write-back: here its place is known at once. The times of last
+//! use, from which the tail of the cache is found, and marks of entries (changed, brought along, unused): as in `tpftl` they
+//! are not counted. Which page brought an unused entry: a drive asks the directory's filters again, the simulator knows it.
+//! The five counts of loads that are shared, 2 bytes each, which are there without a set as well.
 //!
 //! # Errors
 //! A value out of range (of mining, too, where nothing is mined), a set mined in another unit than the drive's, a group of
