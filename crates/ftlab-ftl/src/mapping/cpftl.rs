@@ -78,16 +78,17 @@
 //!   and without a set the policy never reads or writes more of the map than `tpftl` on the counting backend. The read of
 //!   the write-back shows where the old data lies. `writes_deferred` counts the loads saved, and those of translation
 //!   pages that do not exist yet.
-//! * **Many requests under way** (timed backend, `ftl.share_loads`): a load or a read of a correlated page that is on its
-//!   way already is shared. Where a share `u` of the loads is read, one less saves `u²` reads: a page asked for at a rate
-//!   `r`, whose loads take `t`, is read `r / (1 + r t)` times, so `u = 1 / (1 + r t)`, and `u²` is the derivative by `r`.
-//!   What correlated pages save is reckoned at `u²` reads a load; `patience` shrinks with it, to 2 at the least.
-//!   Which loads are shared depends on when each request completes, and any change moves the reads of a run by up to a
-//!   tenth of the share that is shared: a single program lets requests go apart that came together and shared their
-//!   loads. So no page is tried where more than a tenth of the loads is shared, nor before 128 loads have shown that;
-//!   a page that has not earned what it cost goes. And writes load as in `tpftl` (`writes_not_deferred`) while
-//!   deferring them would save less of the reads than a tenth of the share that is shared. With
-//!   `share_loads = false`, as on the drive `cpftl-sim`, nothing is shared and a set is on however many requests are under way.
+//! * **Many requests under way** (timed backend, `ftl.share_loads`): a load or a read of a correlated page that is on
+//!   its way already is shared. Where a share `u` of the loads is read, one less saves `u²` reads: a page asked for at
+//!   a rate `r`, whose loads take `t`, is read `r / (1 + r t)` times, so `u = 1 / (1 + r t)`, and `u²` is the
+//!   derivative by `r`. What correlated pages save is reckoned at `u²` reads a load; `patience` shrinks with it, to 2
+//!   at the least. Which loads are shared depends on when each request completes, and any change moves the reads of a
+//!   run by up to a tenth of the share that is shared: a single program lets requests go apart that came together and
+//!   shared their loads. So no page is tried where more than a tenth of the loads is shared, nor before 128 loads have
+//!   shown that; a page that has not earned what it cost goes. Without a page the rule keeps no memory there, and
+//!   forgets what it knew. And writes load as in `tpftl` (`writes_not_deferred`) while deferring them would save less
+//!   of the reads than a tenth of the share that is shared. With `share_loads = false`, as on the drive `cpftl-sim`,
+//!   nothing is shared and a set is on however many requests are under way.
 //! * **Dirty entry index** (`dei=on` and `skew`, published): changed entries are kept in nodes by translation page,
 //!   apart from the clean cache, up to `dirty_share` of the entries' bytes. The least recently used node is written
 //!   back with one read and one program, and is removed. Its entries that were read since their write move to the clean

@@ -26,7 +26,7 @@ const RENT: f64 = 2.0;
 const FADES: u64 = 16_384;
 /// Share of the loads that must be reads for a trial. Which loads are shared depends on when each request completes, so that one
 /// program more moves the reads of a run by up to a tenth of the share that is shared: here, a hundredth.
-const ALONE: f64 = 0.9;
+pub const ALONE: f64 = 0.9;
 /// Reads that a page may lose however little a load is worth: its program, and one read that could save more.
 const LEAST_PATIENCE: f64 = 2.0;
 

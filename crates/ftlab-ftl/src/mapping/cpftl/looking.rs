@@ -6,6 +6,7 @@
 //! the tail only while a page would be tried otherwise.
 
 use super::Cpftl;
+use super::balance::{ALONE, Balance};
 use super::figures::Because;
 use crate::mapping::tail::Tail;
 use crate::mapping::{Charge, RecordView};
@@ -18,7 +19,7 @@ impl Cpftl {
         if self.balance.is_none() {
             return;
         }
-        if self.filled && !self.judges && self.cache.figures.evictions > self.filled_after {
+        if self.judges != self.may_judge() {
             self.share(charges);
         }
         if self.has_room(key, record) {
@@ -59,6 +60,23 @@ impl Cpftl {
         }
     }
 
+    /// Whether a page may be tried some time. Not where loads are shared, nor until that is known: what few bytes more or less do to the
+    /// order of such loads is more than a page saves.
+    fn may_come(&self) -> bool {
+        let is_left = self.online.is_some() || self.due.is_some() || self.admitted < self.pages.len() as u32;
+        is_left && self.sharing.is_known() && self.sharing.read() >= ALONE
+    }
+
+    /// Whether the cache has room, or has given something up since it had none.
+    fn gives_up(&self) -> bool {
+        !self.filled || self.cache.figures.evictions > self.filled_after
+    }
+
+    /// Whether the rule `balance` has something to count.
+    fn may_judge(&self) -> bool {
+        self.pages.live() > 0 || (self.may_come() && self.gives_up())
+    }
+
     /// Whether the rule `balance` keeps accounts, and whether it looks at the tail: both take memory.
     pub(super) fn decide(&mut self) {
         let Some(balance) = &self.balance else {
@@ -66,10 +84,8 @@ impl Cpftl {
             return;
         };
         let live = self.pages.live();
-        let may_come = self.online.is_some() || self.due.is_some() || self.admitted < self.pages.len() as u32;
-        let gives_up = !self.filled || self.cache.figures.evictions > self.filled_after;
-        self.rests = live == 0 && may_come && !gives_up;
-        self.judges = live > 0 || (may_come && gives_up);
+        self.judges = self.may_judge();
+        self.rests = live == 0 && self.may_come() && !self.gives_up();
         let would_try = || {
             let is_due = self.due.is_some_and(|due| self.look_ups >= due);
             let pages = (0..self.pages.len() as u32).filter(|&page| self.pages.page(page).live);
@@ -78,6 +94,9 @@ impl Cpftl {
                 || ((is_due || is_next) && (live > 0 || balance.affords(pages, 0.0) > 0))
         };
         let looks = self.judges && self.filled && would_try();
+        if !self.judges && !self.rests {
+            self.balance = Some(Balance::new(self.params.patience));
+        }
         if let Some(balance) = &mut self.balance {
             balance.count(self.judges && (live > 0 || looks || !self.filled));
         }
