@@ -256,3 +256,36 @@ def test_what_is_wrong_with_a_trace_is_our_sentence_where_we_can_say_it(tmp_path
             read()
     with pytest.raises(pl.exceptions.ComputeError, match=sentence):
         pl.DataFrame(trace)
+
+
+def test_ids_may_be_signed_and_what_is_null_is_like_nothing_else(tmp_path: Path) -> None:
+    """Three pages of which one id is null each time, with chunks; and the same bits as signed numbers."""
+    path = tmp_path / "t.parquet"
+    ids = [[7, None], [7, None], [-8, 9]]
+    chunks = [[1, 2, 3, 4, 5, None, 7, 8], None, [-1, 2, 3, 4, 5, 6, 7, 8]]
+    table = pl.DataFrame(
+        {"time_ns": [0, 1, 2], "op": ["write"] * 3, "offset": [0, 8192, 16384], "length": [8192] * 3},
+    ).with_columns(
+        content=pl.Series(ids, dtype=pl.List(pl.Int64)),
+        chunk=pl.Series(chunks, dtype=pl.List(pl.Int64)),
+    )
+    table.write_parquet(path)
+    frame = lab.open_trace(path).frame()
+    found = frame["content"].to_list()
+    assert (found[0][0], found[1][0], found[2]) == (7, 7, [(1 << 64) - 8, 9])
+    assert len({found[0][1], found[1][1], 7, 9, 0}) == 5
+    assert frame["chunk"].to_list() == [
+        [1, 2, 3, 4, 5, 0, 7, 8],
+        [0] * 8,
+        [(1 << 64) - 1, 2, 3, 4, 5, 6, 7, 8],
+    ]
+    changes = {"ftl.dedup": "page_dedup"}
+    run = lab.run(str(path), drive="tiny", backend="counting", precondition="none", warmup="0%", set=changes)
+    assert (run.summary["dedup"]["asked"], run.summary["dedup"]["shared"]) == (6, 1)
+
+
+def test_more_ids_than_pages_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    OURS.with_columns(content=pl.Series([[1, 2, 3], None], dtype=pl.List(pl.UInt64))).write_parquet(path)
+    with pytest.raises(lab.InputError, match="3 ids of a request of 8192 bytes, expected one for each 4 KiB"):
+        lab.open_trace(path).frame()

@@ -8,7 +8,9 @@ in one of its own forms. Arrow streams, which have no index, are read into memor
 damaged is refused, and so is one with two columns of the same name.
 
 Times of any zone are instants. Columns of bytes, of nested values (except ids of contents) and of decimals with more
-than 38 digits are left out.
+than 38 digits are left out. Ids of contents are lists of integers of 64 bits, of signed ones the same bits; one that is
+null stands for contents like no other, of a chunk for an unknown one. Ids of chunks (`chunk`) are read only where all
+other columns are ours.
 """
 
 from __future__ import annotations
