@@ -70,11 +70,8 @@ pub fn huge<T: Clone>(value: T, len: usize) -> Vec<T> {
 /// Room for as many elements again, or `least`, in memory that the kernel is asked to back with huge pages.
 #[cold]
 pub fn double_huge<T>(array: &mut Vec<T>, least: usize) {
-    // What is moved in place keeps its small pages, as huge ones would lie across the new borders.
-    let mut larger = Vec::with_capacity(array.len() + array.len().max(least));
-    advise_huge(&mut larger);
-    larger.append(array);
-    *array = larger;
+    array.reserve_exact(array.len().max(least));
+    advise_huge(array);
 }
 
 /// Hints that the reserved memory of `array` should be backed by huge pages; without effect where they are off.
