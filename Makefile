@@ -93,9 +93,13 @@ $(VENV)/stamp-%: $(VENV)/stamp-packages
 module-is-missing:
 
 # A whole build that is there serves as well, and is not replaced by a part.
+# The second answer is made beside the first, and shown behind it.
 demo: $(if $(wildcard $(VENV)/stamp-built),build,$(VENV)/stamp-demo)
-	$(BIN)/ftlab demo --out out/demo --force
-	$(BIN)/ftlab placement $(PLACEMENT) --out out/placement --force
+	@$(BIN)/ftlab placement $(PLACEMENT) --out out/placement --force > $(VENV)/placement.txt 2>&1 & placed=$$!; \
+	echo '$(BIN)/ftlab demo --out out/demo --force'; $(BIN)/ftlab demo --out out/demo --force; shown=$$?; \
+	wait $$placed; placed=$$?; \
+	echo '$(BIN)/ftlab placement $(PLACEMENT) --out out/placement --force'; cat $(VENV)/placement.txt; \
+	exit $$((shown + placed))
 
 test: test-rust test-python
 
