@@ -32,13 +32,13 @@
 //!   evicted so recently that this memory would still hold them. Each counts twice, because the entries that such a
 //!   load brings along evict others. The price of a hundredth of the memory is at least a hundredth of all regular loads:
 //!   in a loop what was evicted comes back long after, maybe when the page has gone. To recognise these loads, evicted
-//!   keys are remembered, 4 bytes each, taken from `ftl.map_cache`: as many as the directory has keys, or a quarter of more
-//!   than 32. Where the memory would hold more than that, those remembered are a sample of all of them.
+//!   keys are remembered, 4 bytes each, taken from `ftl.map_cache`: as many as entries find room in the directory's
+//!   bytes, or a quarter of more than 32. Where the memory would hold more than that, those remembered are a sample of all of them.
 //! * *Trials*: one page, the one with the most support, is tried first. It is tried again when pages are renewed or
 //!   mined anew, unless pages on trial have lost more than they may. Every 512 look-ups, or sooner where memory has
 //!   cost `patience`, more pages follow: as many as can fail without all pages together losing more than a hundredth of
 //!   the regular loads so far, a tenth of the loads that writes avoided (`dei=shared`), and what pages have saved. So a
-//!   set that does not pay costs about a hundredth, and a set that pays is in use sooner the more it saves,
+//!   set that does not pay costs about a hundredth, but for what it does to selective prefetching, and a set that pays is in use sooner the more it saves,
 //!   though pages that would have paid later are given up too.
 //! * *What a trial leaves behind*: its memory pushes out the tail of the cache, as many of the entries that were used
 //!   least recently as the memory holds, and they come back by loads after the page has gone. In a loop that just fits,
@@ -177,7 +177,10 @@
 //! data of a deferred write that counts as valid until the write-back: here its place is known at once. The times of last
 //! use, from which the tail of the cache is found, and marks of entries (changed, brought along, unused): as in `tpftl` they
 //! are not counted. Which page brought an unused entry: a drive asks the directory's filters again, the simulator knows it.
-//! The five counts of loads that are shared, 2 bytes each, which are there without a set as well.
+//! The five counts of loads that are shared, 2 bytes each, which are there without a set as well. What a correlated page
+//! and its memory do to the counter of selective prefetching: nodes that they make and push out are counted as all are, and a
+//! counter that has been moved may switch prefetching at other times, long after the page has gone. The rule neither sees nor
+//! limits this; with `selective_prefetch=false` it does not occur.
 //!
 //! # Errors
 //! A value out of range (of mining, too, where nothing is mined), a set mined in another unit than the drive's, a group of
