@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::support::*;
 use ftlab_core::geometry::PlaneOrder;
+use ftlab_core::request::together;
 use ftlab_core::{
     BlockDevice, Completion, Geometry, IoContext, IoRequest, Layout, Lpn, OpKind, PolicySpec, ReclaimKind, flags,
 };
@@ -12,6 +13,7 @@ use ftlab_drive::device::Device;
 use ftlab_drive::front::FtlFront;
 use ftlab_drive::timed::Timed;
 use ftlab_ftl::dedup::{Decision, DedupPolicy, DedupWrite, Work};
+use ftlab_ftl::parts::NOTHING;
 use ftlab_ftl::placement::{HostWrite, PlacementPolicy};
 use ftlab_ftl::roles::Roles;
 use ftlab_ftl::{Overrides, WriteContext};
@@ -114,9 +116,15 @@ fn contents_of_a_request_reach_deduplication_unit_by_unit() {
             panic!("not asked about the unit");
         };
         assert!(other != one && other != two, "only the first piece is the same");
-        // What begins within a unit covers the first of them in part: nothing is known of it, all of the next.
+        // What begins within a unit covers the first of them in part; the rest of that one holds nothing.
         let shifted = [vec![4444], of(2), of(1)].concat();
-        assert_eq!(ask(5 * unit - 4096, &shifted), [(Lpn(5), two), (Lpn(6), one)]);
+        let mut first = vec![NOTHING; pieces as usize];
+        first[pieces as usize - 1] = 4444;
+        let first = together(&first).unwrap();
+        assert_eq!(
+            ask(5 * unit - 4096, &shifted),
+            [(Lpn(4), first), (Lpn(5), two), (Lpn(6), one)]
+        );
     }
 }
 
