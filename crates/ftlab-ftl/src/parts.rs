@@ -339,7 +339,7 @@ mod tests {
         write(&mut parts, 4096, 4096, &[2], &[]);
         parts.forget(Lpn(0));
         write(&mut parts, 0, 4096, &[1], &[]);
-        assert_eq!(parts.put_together(Lpn(0)), unknown, "trimmed");
+        assert_eq!(parts.put_together(Lpn(0)), unknown, "lost");
         parts.holds_nothing(Lpn(0));
         write(&mut parts, 0, 4096, &[1], &[]);
         assert_eq!(parts.put_together(Lpn(0)).unit, together(&[1, NOTHING]));

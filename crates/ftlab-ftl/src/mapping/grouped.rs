@@ -149,7 +149,7 @@ impl Grouped {
     fn find_tail(&mut self) {
         let free = self.budget.saturating_sub(self.used) / u64::from(self.params.entry_bytes.max(1));
         if let Some(tail) = &mut self.tail {
-            tail.find(self.rows.last_uses(), free as u32);
+            tail.find(self.rows.len() as usize, self.rows.last_uses(), free as u32);
         }
     }
 
@@ -292,7 +292,7 @@ impl Grouped {
         self.figures.prefetched_used += u64::from(tag == PREFETCHED);
         self.unused -= u32::from(tag == CORRELATED);
         if let Some(tail) = &mut self.tail {
-            tail.hit(last);
+            tail.hit(last, clock);
         }
         let node = &mut self.nodes[tvpn];
         node.heat += clock - last;
@@ -341,6 +341,9 @@ impl Grouped {
         node.last_use = node.last_use.max(stamp);
         let end = if tag == PREFETCHED { End::Back } else { End::Front };
         let id = self.rows.insert(&mut node.row, key, tag, stamp, end);
+        if let Some(tail) = &mut self.tail {
+            tail.came(stamp);
+        }
         if node.rank == u64::MAX || stamp < self.rows.clock() {
             // An entry that is used just now makes no node colder that is queued already.
             self.requeue(tvpn);
@@ -410,6 +413,9 @@ impl Grouped {
         self.unused -= u32::from(self.rows.tag(id) == CORRELATED);
         let node = &mut self.nodes[tvpn as usize];
         let last = self.rows.remove(&mut node.row, id);
+        if let Some(tail) = &mut self.tail {
+            tail.went(last);
+        }
         node.heat -= last;
         self.used -= u64::from(self.params.entry_bytes);
         if self.nodes[tvpn as usize].row.is_empty() {

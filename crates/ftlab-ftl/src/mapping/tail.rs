@@ -4,6 +4,8 @@
 //! wants them; so the tail is no more than a time, and its entries are those that were last used before. As entries go the time is found
 //! anew from those that are there.
 
+use std::collections::BTreeMap;
+
 /// Bytes of a drive's memory: a time of 4, and three counts of 2.
 pub const BYTES: u64 = 10;
 /// Most that a count of 2 bytes must hold.
@@ -24,7 +26,12 @@ pub struct Tail {
     /// Since the look began, the later ones with more weight: entries of the tail that were used again, and entries that left.
     used: u32,
     left: u32,
-    /// To find the time.
+    /// The oldest entries' times, each with how many have it, and the youngest of these: none older is missing. Kept while there is a
+    /// look, so that not all entries are gone through each time. No memory of the drive's, which has the order of use.
+    oldest: BTreeMap<u64, u32>,
+    youngest: Option<u64>,
+    held: usize,
+    /// To find them.
     times: Vec<u64>,
 }
 
@@ -36,11 +43,14 @@ impl Tail {
 
     /// Looks anew.
     pub fn look(&mut self) {
+        if !self.looking {
+            self.youngest = None;
+        }
         (self.looking, self.since, self.used, self.left) = (true, None, 0, 0);
     }
 
     pub fn stop(&mut self) {
-        self.looking = false;
+        (self.looking, self.youngest) = (false, None);
     }
 
     pub fn is_looking(&self) -> bool {
@@ -66,15 +76,12 @@ impl Tail {
         self.looking && self.since.is_none_or(|since| since > (self.size / 2).min(MOST))
     }
 
-    /// Finds its time from those of all entries, where `free` more would find room. As many are older as the tail holds and a quarter
+    /// Finds its time from those of all `entries`, where `free` more would find room. As many are older as the tail holds and a quarter
     /// more, so that it holds as many in the mean.
-    pub fn find(&mut self, times: impl Iterator<Item = u64>, free: u32) {
-        self.times.clear();
-        self.times.extend(times);
-        let entries = self.times.len();
+    pub fn find(&mut self, entries: usize, times: impl Iterator<Item = u64>, free: u32) {
         let older = (self.size + self.size.div_ceil(4)).saturating_sub(free) as usize;
         self.before = match older < entries {
-            true => *self.times.select_nth_unstable(older).1,
+            true => self.time_of(older, times),
             false => u64::MAX,
         };
         self.enough = (entries as u32 / 4).min(16 * self.size.min(MOST)).clamp(1, MOST);
@@ -91,9 +98,61 @@ impl Tail {
         }
     }
 
-    /// An entry is used, last time at `before`.
+    /// The time of the entry before which `older` are.
+    fn time_of(&mut self, older: usize, times: impl Iterator<Item = u64>) -> u64 {
+        let mut by_all = None;
+        if self.youngest.is_none() || self.held <= older {
+            self.times.clear();
+            self.times.extend(times);
+            let all = self.times.len();
+            let most = (16 * older).max(all / 8).min(all - 1);
+            let youngest = *self.times.select_nth_unstable(most).1;
+            (self.youngest, self.held) = (Some(youngest), 0);
+            self.oldest.clear();
+            for at in 0..all {
+                self.came(self.times[at]);
+            }
+        } else if cfg!(debug_assertions) {
+            let mut all: Vec<u64> = times.collect();
+            by_all = Some(*all.select_nth_unstable(older).1);
+        }
+        let mut passed = 0;
+        let found = self.oldest.iter().find(|&(_, &count)| {
+            passed += count as usize;
+            passed > older
+        });
+        let found = *found.expect("more than `older` are held").0;
+        debug_assert!(by_all.is_none_or(|time| time == found), "{found}, by all {by_all:?}");
+        found
+    }
+
+    /// An entry is there that was used last at `time`, or no longer.
     #[inline]
-    pub fn hit(&mut self, before: u64) {
+    pub fn came(&mut self, time: u64) {
+        if self.youngest.is_some_and(|youngest| time <= youngest) {
+            *self.oldest.entry(time).or_default() += 1;
+            self.held += 1;
+        }
+    }
+
+    #[inline]
+    pub fn went(&mut self, time: u64) {
+        if self.youngest.is_some_and(|youngest| time <= youngest)
+            && let Some(count) = self.oldest.get_mut(&time)
+        {
+            *count -= 1;
+            self.held -= 1;
+            if *count == 0 {
+                self.oldest.remove(&time);
+            }
+        }
+    }
+
+    /// An entry is used `now`, last time at `before`.
+    #[inline]
+    pub fn hit(&mut self, before: u64, now: u64) {
+        self.went(before);
+        self.came(now);
         if self.looking && self.since.is_some() && before < self.before {
             self.used += 1;
             self.goes();
@@ -121,14 +180,20 @@ mod tests {
         tail.look();
         for now in keys..keys + steps {
             if tail.is_due() {
-                tail.find(times.iter().copied(), free);
+                tail.find(times.len(), times.iter().copied(), free);
+                // As if all were gone through.
+                let mut sorted = times.clone();
+                sorted.sort_unstable();
+                let older = (size + size.div_ceil(4)).saturating_sub(free) as usize;
+                assert_eq!(tail.before, sorted.get(older).copied().unwrap_or(u64::MAX));
             }
             match used(now) {
-                Some(at) => tail.hit(std::mem::replace(&mut times[at], now)),
+                Some(at) => tail.hit(std::mem::replace(&mut times[at], now), now),
                 None => {
                     let oldest = (0..times.len()).min_by_key(|&at| times[at]).unwrap();
                     tail.leave();
-                    times[oldest] = now;
+                    tail.went(std::mem::replace(&mut times[oldest], now));
+                    tail.came(now);
                 }
             }
         }
@@ -173,7 +238,7 @@ mod tests {
         let mut tail = after(100, 0, 10, 100, |now| Some(now as usize % 100));
         assert!(tail.is_looking() && tail.used() == Some(1.0));
         tail.stop();
-        tail.hit(0);
+        tail.hit(0, 9000);
         assert!(!tail.is_due() && tail.used().is_none());
         tail.look();
         assert!(tail.is_due() && tail.used().is_none());
