@@ -169,3 +169,41 @@ fn units_wait_for_the_sample_of_their_request() {
         }
     }
 }
+
+/// Requests of one to five units on as many lanes, and two engines or three: each fingerprint goes to the next engine, so that the last
+/// one is known after the units over the engines, rounded up. What is new is programmed then, what is known is done.
+#[test]
+fn engines_hash_side_by_side() {
+    const PROGRAM_NS: u64 = 20 + 512 + 5000;
+    for policy in ["page_dedup", "ca_ssd", "pcdedup"] {
+        for engines in [1, 2, 3] {
+            for units in 1..=5u32 {
+                let mut case = Case::plain_lanes(5, 20, 8, 1);
+                let spec = format!("{policy}:entries=0,hash_us=12,hash_units={engines}");
+                case.config.dedup = PolicySpec::parse(&spec).expect("a spec of the test's own");
+                case.config.allocation = PolicySpec::named("CWDP");
+                let backend = timed(&case.layout, &plain_timing(), "out_of_order");
+                let mut ftl = case.build(Overrides::default()).unwrap().with_backend(backend);
+                let contents: Vec<u64> = (1..=u64::from(units)).collect();
+                for (lpn, program_ns) in [(0, PROGRAM_NS), (8, 0)] {
+                    let context = IoContext {
+                        contents: &contents,
+                        content_bytes: 512,
+                        ..IoContext::NONE
+                    };
+                    let request = HostRequest {
+                        context: &context,
+                        ..HostRequest::whole(OpKind::Write, Lpn(lpn), units)
+                    };
+                    let began_ns = ftl.backend.now_ns();
+                    let ticket = open(&mut ftl.backend);
+                    ftl.admit(&request, ticket);
+                    ftl.backend.seal(ticket);
+                    let took_ns = run(&mut ftl.backend)[0].1 - began_ns;
+                    let hashed_ns = 12_000 * u64::from(units.div_ceil(engines));
+                    assert_eq!(took_ns, hashed_ns + program_ns, "{spec}, {units} units at LPN {lpn}");
+                }
+            }
+        }
+    }
+}
