@@ -16,6 +16,7 @@ use fastcdc::v2020::{Normalization, cut as content_cut, select_masks};
 use ftlab_core::{Error, Result, units};
 use xxhash_rust::xxh3::xxh3_128;
 use zstd::bulk::Compressor;
+use zstd::zstd_safe::compress_bound;
 
 use super::table::{Seen, Table};
 
@@ -367,8 +368,8 @@ impl Counter {
         let Some(zstd) = &mut self.zstd else {
             return 0;
         };
-        self.packed.resize(bytes.len(), 0);
-        // What does not fit into as many bytes is an error to zstd.
+        // With less room than this zstd may give up, though what it makes would have fitted.
+        self.packed.resize(compress_bound(bytes.len()), 0);
         let length = zstd.compress_to_buffer(bytes, &mut self.packed).unwrap_or(bytes.len());
         length.min(bytes.len()) as u64
     }
@@ -532,6 +533,30 @@ mod tests {
         assert!(counted.packed_bytes >= 16_384 && counted.packed_bytes < 16_384 + 2_000);
         let unique = counted.table.unique_packed().value as u64;
         assert_eq!(unique, counted.packed_bytes - 8192);
+    }
+
+    /// Chunks of which zstd spares a few bytes, more or fewer with how many are random: as long as with all the room it asks for.
+    #[test]
+    fn what_zstd_spares_is_counted_to_the_byte() {
+        let mut spared = [0; 3];
+        for size in [64, 512, 4096] {
+            for noise in 0..200 {
+                let mut chunk = random(size, noise);
+                let zeros = (size / 10 + noise as usize) % 60;
+                chunk[size - zeros.min(size)..].fill(0);
+                let mut counted = counter(&format!("zstd:{size}"));
+                counted.feed(&chunk);
+                counted.end_file();
+                let roomy = zstd::bulk::compress(&chunk, LEVEL).unwrap().len();
+                assert_eq!(
+                    counted.packed_bytes as usize,
+                    roomy.min(size),
+                    "{size} bytes, {zeros} zeros at the end"
+                );
+                spared[usize::from(roomy < size) + usize::from(roomy + 20 < size)] += 1;
+            }
+        }
+        assert!(spared.iter().all(|&chunks| chunks > 10), "{spared:?}");
     }
 
     #[test]
