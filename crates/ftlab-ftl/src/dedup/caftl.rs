@@ -11,9 +11,9 @@
 //! * **Switch**: when programs under way take the share `high` of their room in the write buffer or more, hashing stops until
 //!   they take `low` or less.
 //!
-//! Data that was stored without a fingerprint is read, hashed and merged **out of line**: in idle moments, oldest
+//! Data that was stored without a fingerprint is read, hashed and merged **out of line**: in idle moments, oldest data
 //! first; and when a collection has read it anyway, instead of moving it. What is found then is a hit of its fingerprint, as at
-//! writing.
+//! writing. A unit that is overwritten while it waits begins to wait anew.
 //!
 //! # Parameters
 //! * `entries` (count, default a hundredth of the logical units; 0: any number), `eviction` (`count`, `lru` or `two_level`, default
@@ -23,8 +23,12 @@
 //! * `hash_us` (µs, default 12), `hash_units` (count, default 1): time of a fingerprint, and engines that compute them side by side.
 //! * `crc_us` (µs, default 1): time of a CRC, on an engine of its own.
 //! * `idle_us` (µs, default 1000, at least 1): how long a lane must be idle for work out of line, and how often this is checked.
-//! * `idle_units` (count, default 1024): without time, an idle moment comes after so many host units. In each at most 64 units are
-//!   hashed, or 32 if all of them are merged.
+//! * `idle_units` (count, default 1024): without time, an idle moment comes after so many host units, at the end of the write with
+//!   which they are complete: never within a request, and once however many units that has.
+//!
+//! In each idle moment, also with time, at most 64 units are hashed, or 32 if all of them are merged. The last of 64 has
+//! been read, and counts among `hashes` and `examined`; its fingerprint enters the store, or leads to a merge, at the
+//! beginning of the next moment.
 //!
 //! # Not modelled
 //! The first four bytes of a unit, which the source samples: the lower 32 bits of its content id stand for them. The
@@ -179,19 +183,77 @@ struct Figures {
 
 /// Units stored without a fingerprint. What they hold is what reading them would show.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "SavedUnhashed", into = "SavedUnhashed")]
 struct Unhashed {
+    contents: FxHashMap<u32, Waiting>,
+    /// In the order in which they were stored; some have gone since, or wait again further back.
+    waiting: VecDeque<u32>,
+    /// How many have been taken off the front.
+    taken: u64,
+    examined: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    content: u64,
+    /// Among all that have ever waited.
+    place: u64,
+}
+
+/// The same without what has gone.
+#[derive(Serialize, Deserialize)]
+struct SavedUnhashed {
     #[serde(serialize_with = "learnt::sorted")]
     contents: FxHashMap<u32, u64>,
-    /// In the order in which they were stored; some have gone since, or stand here twice.
-    waiting: VecDeque<u32>,
+    waiting: Vec<u32>,
     examined: Option<u32>,
+}
+
+impl From<Unhashed> for SavedUnhashed {
+    fn from(unhashed: Unhashed) -> Self {
+        let Unhashed { contents, taken, .. } = &unhashed;
+        let still = |(place, lpn)| {
+            contents
+                .get(lpn)
+                .is_some_and(|unit| unit.place == place)
+                .then_some(*lpn)
+        };
+        SavedUnhashed {
+            waiting: (*taken..).zip(&unhashed.waiting).filter_map(still).collect(),
+            contents: contents.iter().map(|(&lpn, unit)| (lpn, unit.content)).collect(),
+            examined: unhashed.examined,
+        }
+    }
+}
+
+impl From<SavedUnhashed> for Unhashed {
+    fn from(saved: SavedUnhashed) -> Self {
+        let places: FxHashMap<u32, u64> = saved.waiting.iter().copied().zip(0..).collect();
+        // The unit that has just been read waits no longer.
+        let place = |lpn: u32| places.get(&lpn).copied().unwrap_or(u64::MAX);
+        let unit = |(lpn, content)| {
+            (
+                lpn,
+                Waiting {
+                    content,
+                    place: place(lpn),
+                },
+            )
+        };
+        Unhashed {
+            contents: saved.contents.into_iter().map(unit).collect(),
+            waiting: saved.waiting.into(),
+            taken: 0,
+            examined: saved.examined,
+        }
+    }
 }
 
 impl Unhashed {
     fn add(&mut self, lpn: Lpn, content: u64) {
-        if self.contents.insert(lpn.0, content).is_none() {
-            self.waiting.push_back(lpn.0);
-        }
+        let place = self.taken + self.waiting.len() as u64;
+        self.contents.insert(lpn.0, Waiting { content, place });
+        self.waiting.push_back(lpn.0);
     }
 
     /// Nothing is known any more of what the LPN held, even if it has just been read.
@@ -204,7 +266,9 @@ impl Unhashed {
 
     fn next(&mut self) -> Option<u32> {
         while let Some(lpn) = self.waiting.pop_front() {
-            if self.contents.contains_key(&lpn) {
+            let place = self.taken;
+            self.taken += 1;
+            if self.contents.get(&lpn).is_some_and(|unit| unit.place == place) {
                 return Some(lpn);
             }
         }
@@ -279,7 +343,7 @@ impl Caftl {
 
     /// The fingerprint of a unit stored without one is known now: where else its content lies, or else it comes into the store.
     fn hashed(&mut self, lpn: Lpn) -> Option<Of> {
-        let content = self.unhashed.contents.remove(&lpn.0)?;
+        let Waiting { content, .. } = self.unhashed.contents.remove(&lpn.0)?;
         let elsewhere = self.units.elsewhere(content);
         if elsewhere.is_none() {
             self.units.knows(content, lpn);
@@ -465,7 +529,7 @@ impl DedupPolicy for Caftl {
 
     fn contents(&self) -> Vec<(Of, u64)> {
         let unhashed = self.unhashed.contents.iter();
-        let unhashed = unhashed.map(|(&lpn, &content)| (Of::Lpn(Lpn(lpn)), content));
+        let unhashed = unhashed.map(|(&lpn, unit)| (Of::Lpn(Lpn(lpn)), unit.content));
         self.units.contents().into_iter().chain(unhashed).collect()
     }
 

@@ -4,6 +4,9 @@
 //! A context is identified by the call path of the write (`by = pc`). The **table of contexts** holds, for each
 //! context, the units that it wrote and its *worth*: 1 for each duplicate that it wrote, and 1 for each duplicate that
 //! another context wrote of data that this one had stored. Worth and units are halved after every `halve` host units.
+//! Units of unknown contents and hinted ones (below) count for neither: a context that wrote nothing else is not in the
+//! table, nor among the `contexts` of the report. What a context writes while it is on the blacklist is not counted either.
+//! `halve` and `reexamine` go by all host units.
 //! * A context on the **blacklist** is not hashed.
 //! * A context enters the blacklist when it has written `trial` units or more and its worth is less than `rate` of
 //!   them. It also enters when it has written as many and the last of its fingerprints was evicted for another

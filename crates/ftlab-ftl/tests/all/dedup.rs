@@ -133,7 +133,6 @@ fn an_unlimited_table_programs_what_does_not_live() {
     }
 }
 
-/// With sampling and the pre-hash some are found late; when there has been time for all, as little is kept as with no limit.
 /// A request of one whole unit takes a way of its own, unless tenants are counted.
 #[test]
 fn the_short_way_of_one_unit_leads_where_the_long_one_does() {
@@ -182,6 +181,7 @@ fn the_short_way_of_one_unit_leads_where_the_long_one_does() {
     }
 }
 
+/// With sampling and the pre-hash some are found late; when there has been time for all, as little is kept as with no limit.
 #[test]
 fn caftl_merges_out_of_line_what_it_let_pass() {
     let mut ftl = drive_of(400, "caftl:entries=0,idle_units=1");
@@ -197,6 +197,25 @@ fn caftl_merges_out_of_line_what_it_let_pass() {
     let held: FxHashSet<u64> = (0..400).filter_map(|lpn| content_of(&ftl, lpn)).collect();
     assert_eq!(valid(&ftl), held.len() as u64);
     assert!(figure(&ftl, "merged") > 10, "{} merges", figure(&ftl, "merged"));
+}
+
+/// Of 68 units that wait, LPN 0 held the oldest and was overwritten: what it holds now is the youngest. An idle moment after 72 units reads
+/// the 64 oldest (LPNs 2 to 65); of these the last is in the table with the next moment only.
+#[test]
+fn what_is_overwritten_while_it_waits_waits_anew() {
+    let found = |content: u64| {
+        let mut ftl = drive_of(100, "caftl:entries=0,crc=false,switch=false,idle_units=72");
+        let first: Vec<u64> = (1..=70).collect();
+        // Of each request the last unit is the sample, and the others wait.
+        write_by(&mut ftl, 0, &first, 1, IoContext::NONE);
+        write_by(&mut ftl, 0, &[101, 102], 1, IoContext::NONE);
+        assert_eq!(figure(&ftl, "skipped_by_sample"), 70);
+        write(&mut ftl, 90, content);
+        assert_eq!(figure(&ftl, "examined"), 64);
+        ftl.counts.dedup_hits == 1
+    };
+    let contents = [3, 65, 66, 67, 69, 101];
+    assert_eq!(contents.map(found), [true, true, false, false, false, false]);
 }
 
 /// The stamp of an LPN's content.
@@ -340,6 +359,34 @@ fn what_others_find_is_to_the_credit_of_who_wrote_it() {
         write_of(&mut ftl, 2000 + n, u64::from(n), 2);
     }
     assert_eq!((figure(&ftl, "blacklistings"), ftl.counts.dedup_hits), (0, 1000));
+}
+
+/// The same two writers, told apart by each thing that may identify a context: who repeats nothing is known by that alone.
+#[test]
+fn contexts_are_told_apart_by_what_was_asked_for() {
+    let all = |by: &str, number: u16| IoContext {
+        // Of all else the writers have the same.
+        pc: if by == "pc" { u64::from(number) } else { 9 },
+        label: Some(if by == "label" { number } else { 9 }),
+        pid: Some(if by == "pid" { u32::from(number) } else { 9 }),
+        stream: if by == "stream" { number } else { 9 },
+        volume: if by == "volume" { number } else { 9 },
+        ..IoContext::NONE
+    };
+    let identities = ["pc", "label", "pid", "stream", "volume"];
+    for by in identities {
+        for differ in identities {
+            let mut ftl = drive_of(1000, &format!("pcdedup:entries=0,by={by},trial=100,rate=0.6,halve=0"));
+            for n in 0..200u32 {
+                write_by(&mut ftl, n, &[1_000_000 + u64::from(n)], 1, all(differ, 0));
+                write_by(&mut ftl, 500 + n, &[1], 1, all(differ, 1));
+            }
+            let figures = ["contexts", "hashes", "skipped_by_context"].map(|name| figure(&ftl, name));
+            // Together they write a duplicate in two units, which is too few here.
+            let expected = if by == differ { [2, 300, 100] } else { [1, 100, 300] };
+            assert_eq!(figures, expected, "by {by}, which differ by {differ}");
+        }
+    }
 }
 
 #[test]
