@@ -38,9 +38,9 @@
 //! them. A file without a header is read when `columns` names its columns in these words; `-` skips one.
 //!
 //! A content id is the first 8 bytes of a digest; if a request of several 4 KiB has one digest, each unit gets an id of
-//! its own from it. A flush that RWBS letters put before data is a request of its own. A field in double quotes may
-//! hold separators, and quotes, each written as two (RFC 4180), but no line end. A trim of 4 GiB or more is read as
-//! parts of 2 GiB.
+//! its own from it. A row with more ids than one for each 4 KiB is a bad line. A flush that RWBS letters put before data
+//! is a request of its own. A field in double quotes may hold separators, and quotes, each written as two (RFC 4180),
+//! but no line end. A trim of 4 GiB or more is read as parts of 2 GiB.
 //!
 //! # What is dropped
 //! Columns of other names, such as latencies; requests of no bytes; rows with an empty operation or `N`; the first of two
@@ -283,10 +283,7 @@ impl LineParser for Csv {
         let volume = self.volume(&host, &volume, to.volumes)?;
         let batch = &mut *to.batch;
         let ids = batch.content.len();
-        if !push_ids(&extras, length, &mut batch.content) {
-            batch.content.truncate(ids);
-            return Err(Defect::whole("content ids in hexadecimal"));
-        }
+        push_ids(&extras, length, &mut batch.content).inspect_err(|_| batch.content.truncate(ids))?;
         let from = batch.len();
         match to_length(length) {
             Some(length) => {
@@ -331,21 +328,30 @@ fn number_or_0(row: &Fields<'_>, field: &[u8]) -> Parsed<u64> {
     }
 }
 
-/// Appends the content ids of a row; false when they are none.
+/// Appends the content ids of a row.
 #[inline]
-fn push_ids(extras: &Extras<'_>, length: u64, to: &mut Vec<u64>) -> bool {
-    let each = |text: &[u8], to: &mut Vec<u64>| {
-        text.split(|&b| matches!(b, b'+' | b';'))
-            .all(|id| digest::id(id.trim_ascii()).map(|id| to.push(id)).is_some())
-    };
+fn push_ids(extras: &Extras<'_>, length: u64, to: &mut Vec<u64>) -> Parsed {
+    let expect = |good: bool, what| if good { Ok(()) } else { Err(Defect::whole(what)) };
     let is_none = |text: &[u8]| matches!(text, b"" | b"-");
     match (extras.content, extras.digests) {
-        (content, _) if !is_none(content) => each(content, to),
-        (_, digests) if is_none(digests) || length > u64::from(u32::MAX) => true,
-        (_, digests) if digests.iter().any(|&b| matches!(b, b'+' | b';')) => each(digests, to),
+        (content, _) if !is_none(content) => {
+            let from = to.len();
+            expect(digest::each(content, to), "content ids in hexadecimal")?;
+            let pages = length.div_ceil(4096);
+            expect(
+                (to.len() - from) as u64 <= pages,
+                "at most one content id for each 4 KiB",
+            )
+        }
+        (_, digests) if is_none(digests) || length > u64::from(u32::MAX) => Ok(()),
         (_, digests) => {
             let (units, sectors) = (length.div_ceil(4096) as usize, length.div_ceil(512) as usize);
-            digest::ids(digests, units, sectors, to)
+            let good = if digests.iter().any(digest::is_between) {
+                digest::ids_apart(digests, units, sectors, to)
+            } else {
+                digest::ids(digests, units, sectors, to)
+            };
+            expect(good, "hexadecimal digests, of the request or of each 4 KiB or 512 B")
         }
     }
 }

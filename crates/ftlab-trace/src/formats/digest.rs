@@ -42,11 +42,56 @@ pub fn ids(text: &[u8], units: usize, sectors: usize, to: &mut Vec<u64>) -> bool
     good
 }
 
+/// Whether it stands between ids or digests.
+#[inline]
+pub fn is_between(byte: &u8) -> bool {
+    matches!(byte, b'+' | b';')
+}
+
+/// Appends the ids in a text that has something between them. False when something else is among them.
+#[inline]
+pub fn each(text: &[u8], to: &mut Vec<u64>) -> bool {
+    text.split(is_between)
+        .all(|part| id(part.trim_ascii()).map(|id| to.push(id)).is_some())
+}
+
+/// As [`ids`], of digests of any length with something between them: at most one for each unit, or one for each sector.
+pub fn ids_apart(text: &[u8], units: usize, sectors: usize, to: &mut Vec<u64>) -> bool {
+    let count = text.iter().filter(|byte| is_between(byte)).count() + 1;
+    if count <= units {
+        return each(text, to);
+    }
+    if count != sectors {
+        return false;
+    }
+    for (at, digest) in text.split(is_between).enumerate() {
+        let before = match at % 8 {
+            0 => 0,
+            _ => to.pop().unwrap_or(0),
+        };
+        let Some(id) = with_digest(before, digest.trim_ascii()) else {
+            return false;
+        };
+        to.push(id);
+    }
+    true
+}
+
+/// The id of what came before and one more digest.
+fn with_digest(id: u64, digest: &[u8]) -> Option<u64> {
+    let (halves, rest) = digest.as_chunks::<16>();
+    let id = halves.iter().try_fold(id, |id, half| Some(mix(id, sixteen(half)?)))?;
+    match (digest, rest) {
+        ([], _) => None,
+        (_, []) => Some(id),
+        (_, rest) => Some(mix(id, self::id(rest)?)),
+    }
+}
+
 /// One id for several digests, over all their bytes and their order.
 fn together(digests: &[u8]) -> Option<u64> {
-    let (halves, rest) = digests.as_chunks::<16>();
-    debug_assert!(rest.is_empty());
-    halves.iter().try_fold(0, |id, half| Some(mix(id, sixteen(half)?)))
+    debug_assert!(digests.len().is_multiple_of(16));
+    with_digest(0, digests)
 }
 
 /// Spreads every bit of both over the result (the finishing steps of MurmurHash3 by Austin Appleby, public domain).

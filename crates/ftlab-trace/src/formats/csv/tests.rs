@@ -333,3 +333,39 @@ fn odd_lines_are_bad_lines_and_leave_no_trace() {
         assert_eq!(reader.progress().skipped.len(), 1, "{bad}");
     }
 }
+
+/// An id stands for 4 KiB, of the last one maybe less: more of them than that makes have no place.
+#[test]
+fn more_ids_than_the_request_has_pages_are_a_bad_line() {
+    let head = "time_ns,op,offset,length,content\n";
+    let good = "1,w,0,8192,1+2\n2,w,512,4097,3;4\n3,r,0,1,5\n4,w,0,8192,6\n5,t,0,5000000000,7+8\n6,f,,,\n";
+    for bad in ["7,w,0,8192,1+2+3\n", "7,r,0,4096,1;2\n", "7,f,,,1\n"] {
+        let mut reader = open_with(&format!("{head}{good}{bad}{good}"), None).unwrap();
+        let batch = read_all(reader.as_mut()).unwrap();
+        assert_eq!(batch.content.len(), 16, "{bad}");
+        let first = reader.progress().first_bad.expect("the bad line");
+        assert_eq!(first.line, 8, "{bad}");
+        assert!(
+            first.reason.contains("expected at most one content id for each 4 KiB"),
+            "{first:?}"
+        );
+    }
+    let error = read_all(open_with(&format!("{head}1,w,0,4096,1+2\n"), None).unwrap().as_mut());
+    let error = error.err().unwrap().to_string();
+    assert!(
+        error.starts_with("t.csv, line 2: `1,w,0,4096,1+2`: expected at most one content id for each 4 KiB"),
+        "{error}"
+    );
+}
+
+/// Digests of 512 B each make the ids that they make without anything between them.
+#[test]
+fn digests_of_sectors_may_stand_apart() {
+    let digests: Vec<String> = (0..16u8).map(|n| format!("{:032x}", u128::from(n) << 77 | 5)).collect();
+    let ids = |between: &str| {
+        let row = format!("time_ns,op,offset,length,md5\n1,w,0,8192,{}\n", digests.join(between));
+        read_all(open_with(&row, None).unwrap().as_mut()).unwrap().content
+    };
+    assert_eq!(ids("").len(), 2);
+    assert_eq!([ids("+"), ids(";")], [ids(""), ids("")]);
+}
