@@ -332,8 +332,8 @@ fn batch_of(rows: &[Row], optional: [bool; 5]) -> Batch {
     if optional[4] {
         for i in numbers {
             let units = u64::from(batch.length[i as usize]).div_ceil(4096).min(600);
-            // Some requests have none, some too few.
-            let ids = if i % 7 == 3 { i % 2 } else { units };
+            // Some requests have none, some too few; a flush has none.
+            let ids = if i % 7 == 3 { units.min(i % 2) } else { units };
             batch
                 .content
                 .extend((0..ids).map(|k| (i * 1000 + k).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
