@@ -193,6 +193,9 @@ struct Unhashed {
     examined: Option<u32>,
 }
 
+/// Units that may have gone from the queue, beyond as many as wait.
+const MOST_GONE: usize = 1024;
+
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     content: u64,
@@ -251,6 +254,9 @@ impl From<SavedUnhashed> for Unhashed {
 
 impl Unhashed {
     fn add(&mut self, lpn: Lpn, content: u64) {
+        if self.waiting.len() > 2 * self.contents.len() + MOST_GONE {
+            self.close_up();
+        }
         let place = self.taken + self.waiting.len() as u64;
         self.contents.insert(lpn.0, Waiting { content, place });
         self.waiting.push_back(lpn.0);
@@ -262,6 +268,21 @@ impl Unhashed {
             self.contents.remove(&lpn.0);
         }
         self.examined = self.examined.filter(|&examined| examined != lpn.0);
+    }
+
+    /// Those that have gone, or wait again further back, leave the queue: where nothing takes from it, it would grow with every write.
+    #[cold]
+    fn close_up(&mut self) {
+        let mut place = self.taken;
+        let mut still = VecDeque::with_capacity(self.contents.len());
+        for lpn in self.waiting.drain(..) {
+            if let Some(unit) = self.contents.get_mut(&lpn).filter(|unit| unit.place == place) {
+                unit.place = self.taken + still.len() as u64;
+                still.push_back(lpn);
+            }
+            place += 1;
+        }
+        self.waiting = still;
     }
 
     fn next(&mut self) -> Option<u32> {
@@ -545,5 +566,32 @@ impl DedupPolicy for Caftl {
         self.units.take_over(units)?;
         (self.unhashed, self.figures, self.is_off) = (unhashed, figures, is_off);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 300 units, written again and again in any order: the queue stays short, and its order is that of the last writes.
+    #[test]
+    fn a_queue_that_nothing_takes_from_stays_short() {
+        let mut unhashed = Unhashed::default();
+        let mut last = FxHashMap::default();
+        for write in 0..100_000_u64 {
+            let lpn = (write * write / 7 % 300) as u32;
+            unhashed.gone(Lpn(lpn));
+            unhashed.add(Lpn(lpn), write);
+            last.insert(lpn, write);
+            if write == 50_000 {
+                last.retain(|_, &mut write| write > 49_990);
+                unhashed.contents.retain(|lpn, _| last.contains_key(lpn));
+            }
+            assert!(unhashed.waiting.len() <= 2 * unhashed.contents.len() + MOST_GONE + 1);
+        }
+        let mut order: Vec<(u64, u32)> = last.into_iter().map(|(lpn, write)| (write, lpn)).collect();
+        order.sort_unstable();
+        let taken: Vec<u32> = std::iter::from_fn(|| unhashed.next()).collect();
+        assert_eq!(taken, order.iter().map(|&(_, lpn)| lpn).collect::<Vec<_>>());
     }
 }
