@@ -89,7 +89,7 @@ pub fn in_words(message: &str) -> String {
         "u16" => "a whole number below 2^16",
         "u32" => "a whole number below 2^32",
         "u64" | "usize" => "a whole number of at least 0",
-        "i64" => "a whole number",
+        "i32" | "i64" => "a whole number",
         "f64" => "a number",
         "a boolean" => "true or false",
         "a string" => "a text",
