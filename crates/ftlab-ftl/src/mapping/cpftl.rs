@@ -60,12 +60,19 @@
 //! * *What removed pages leave behind*: unused entries that a page had brought which is no longer there are the first
 //!   to go when room is needed, unless they have changed. The balance does not cover everything (see the guide,
 //!   *Correlations in real traces*). `corr_on_share` is the share of look-ups made while there was a page.
+//! * *Selective prefetching* follows the number of nodes, and where a changed number switches it, it stays so for long. So
+//!   nodes are counted as the base would have them: one that holds only unused entries which a page brought is not
+//!   counted, and one that has left is until as many more entries have left as the pages' memory would hold (less those
+//!   that came back), or until as many have entered once that memory has come back. This is as exact as the number of
+//!   entries in that memory: it may still be switched a little earlier or later.
 //! * *Memory of the rule*, taken from `ftl.map_cache` as long as a page is live or may be tried: 4 bytes, a word of
 //!   what may be lost (20 bits, in hundredths of a read, so at most 5,000) and of the number of pages tried (12 bits).
 //!   While a page is live, it looks, or the cache has never been full: 4 more, the regular loads and the requests that
 //!   they answered, a count of 2 bytes each, halved every 16,384 look-ups; without these bytes both begin at 0. While
 //!   it looks: 10 more, `T` with 4 and three counts of 2. While a page is live: 8 more, what the memory has cost and
-//!   what of it since the last reckoning. The account of a page is in its 16 bytes of the directory, where `regular`
+//!   what of it since the last reckoning; and with selective prefetching 4 for each node that may be counted after it
+//!   has left, its number (3 bytes) and how many entries have left since the one before (1): as many as a page's
+//!   directory has room for keys of the cache, at most 8, until the last of them has gone. The account of a page is in its 16 bytes of the directory, where `regular`
 //!   has its counts of hits and loads. `balance` among the parts of the controller's memory in the summary is the sum.
 //!   Nothing is kept without a set, or once no page will be tried any more.
 //! * **Adaptive removal as published**, `removal=regular`: after `min_loads` loads, a page is removed if its entries
@@ -177,10 +184,7 @@
 //! data of a deferred write that counts as valid until the write-back: here its place is known at once. The times of last
 //! use, from which the tail of the cache is found, and marks of entries (changed, brought along, unused): as in `tpftl` they
 //! are not counted. Which page brought an unused entry: a drive asks the directory's filters again, the simulator knows it.
-//! The five counts of loads that are shared, 2 bytes each, which are there without a set as well. What a correlated page
-//! and its memory do to the counter of selective prefetching: nodes that they make and push out are counted as all are, and a
-//! counter that has been moved may switch prefetching at other times, long after the page has gone. The rule neither sees nor
-//! limits this; with `selective_prefetch=false` it does not occur.
+//! The five counts of loads that are shared, 2 bytes each, which are there without a set as well.
 //!
 //! # Errors
 //! A value out of range (of mining, too, where nothing is mined), a set mined in another unit than the drive's, a group of
@@ -219,6 +223,7 @@ use ftlab_core::{Error, PolicySpec, Result, Slot};
 
 use super::ghost::{self, Ghost};
 use super::grouped::{CORRELATED, CORRELATED_USED, Grouped, PREFETCHED};
+use super::lingering::{self, Lingering};
 use super::paging::{self, Paging};
 use super::tail::{self, Tail};
 use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated};
@@ -266,7 +271,13 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
         false => 0,
     };
     let for_rule = match judged && (pages.len() > 0 || online.is_some()) {
-        true => balance::BYTES + balance::BYTES_OF_WORTH + balance::BYTES_OF_RENT + tail::BYTES,
+        true => {
+            let kept = match params.selective_prefetch {
+                true => lingering::bytes(params.keys_in(for_directory)),
+                false => 0,
+            };
+            balance::BYTES + balance::BYTES_OF_WORTH + balance::BYTES_OF_RENT + tail::BYTES + kept
+        }
         false => 0,
     };
     let beside = for_directory + for_ghost + for_rule + for_updates;
@@ -294,6 +305,7 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
     let mut cache = Grouped::new(params.base(), paging, budget_alone, setup.checked);
     cache.ghost = judged.then(Ghost::default);
     cache.tail = (judged && (pages.len() > 0 || online.is_some())).then(Tail::default);
+    cache.lingering = (cache.tail.is_some() && params.selective_prefetch).then(Lingering::default);
     let mut policy = Cpftl {
         cache,
         taken: 0.0,
@@ -302,6 +314,7 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
         judges: true,
         rests: false,
         has_orphans: false,
+        lingering_bytes: 0,
         sharing: Sharing::default(),
         balance: judged.then(|| Balance::new(params.patience)),
         dirty: matches!(params.dei, Dei::On | Dei::Skew).then(|| {
@@ -374,6 +387,8 @@ struct Cpftl {
     rests: bool,
     /// Of the rule `balance`: a page has gone since entries without one were looked for.
     has_orphans: bool,
+    /// Bytes of the memory for nodes that linger.
+    lingering_bytes: u64,
     /// Pages, the first ones, that have been tried since they were due.
     admitted: u32,
     /// From which look-up on pages that are not live are to be written.
@@ -458,6 +473,9 @@ impl Cpftl {
         self.look_for_room(key, record, charges);
         if let Some(balance) = self.balance.as_mut().filter(|_| self.judges) {
             let still_there = self.cache.ghost.as_mut().map_or(0.0, |ghost| ghost.take(key));
+            if let Some(lingering) = &mut self.cache.lingering {
+                lingering.came_back(still_there);
+            }
             balance.loaded(self.paging.page_of(key), still_there, self.taken, self.pages.live());
         }
         self.give_back(charges);
@@ -499,6 +517,10 @@ impl Cpftl {
         self.decide();
         let dirty = self.dirty.as_ref().map_or(0, DirtyIndex::used);
         let directory = self.directory.bytes(self.pages.live());
+        if let Some(lingering) = &mut self.cache.lingering {
+            lingering.lend(self.params.keys_in(directory));
+        }
+        self.lingering_bytes = self.cache.lingering.as_ref().map_or(0, Lingering::bytes);
         self.cache.budget = self.budget - directory - self.ghost_bytes(directory) - self.rule_bytes() - dirty;
         self.watch();
         if self.cache.used > self.cache.budget {
@@ -519,6 +541,9 @@ impl Cpftl {
         if let Some(ghost) = &mut self.cache.ghost {
             ghost.keep(alike, self.params.keys_in(directory));
         }
+        if let Some(lingering) = &mut self.cache.lingering {
+            lingering.keep(alike);
+        }
         let one = self.directory.bytes(1);
         let one = one + self.ghost_bytes(one) + balance::BYTES_OF_RENT.min(one);
         let alike = one * u64::from(self.cache.entries()) / self.cache.used.max(1);
@@ -537,8 +562,9 @@ impl Cpftl {
 
     /// Bytes that the rule `balance` keeps beside the directory.
     fn rule_bytes(&self) -> u64 {
+        let lingering = self.lingering_bytes;
         if !self.judges {
-            return if self.rests { balance::BYTES } else { 0 };
+            return lingering + if self.rests { balance::BYTES } else { 0 };
         }
         let (live, looks) = (
             self.pages.live() > 0,
@@ -549,7 +575,7 @@ impl Cpftl {
             (live, balance::BYTES_OF_RENT),
             (looks, tail::BYTES),
         ];
-        balance::BYTES + parts.iter().map(|&(kept, bytes)| u64::from(kept) * bytes).sum::<u64>()
+        lingering + balance::BYTES + parts.iter().map(|&(kept, bytes)| u64::from(kept) * bytes).sum::<u64>()
     }
 
     /// Whether enough is known to try pages on their merits; without the rule `balance` they are not tried but written.

@@ -5,6 +5,7 @@ use ftlab_core::memory::prefetch;
 
 use super::coldest::Coldest;
 use super::ghost::Ghost;
+use super::lingering::Lingering;
 use super::list::NONE;
 use super::paging::{self, Paging, Told};
 use super::recency::Marks;
@@ -30,6 +31,8 @@ struct Node {
     beside: bool,
     /// Number of dirty entries.
     dirty: u32,
+    /// Number of entries brought for a correlation that nothing has used yet, where these make no node for selective prefetching.
+    unused: u32,
     /// Sum over the entries of the look-up number of their last use.
     heat: u64,
     last_use: u64,
@@ -41,12 +44,18 @@ const EMPTY: Node = Node {
     row: Row::EMPTY,
     beside: false,
     dirty: 0,
+    unused: 0,
     heat: 0,
     last_use: 0,
     rank: u64::MAX,
 };
 
 impl Node {
+    /// For selective prefetching.
+    fn is_cached(&self) -> bool {
+        self.row.len() > self.unused
+    }
+
     fn rank_by(&self, order: NodeOrder) -> u64 {
         match order {
             NodeOrder::Mru => self.last_use,
@@ -84,6 +93,9 @@ pub struct Grouped {
     pub ghost: Option<Ghost>,
     /// Of what would be given up next, likewise.
     pub tail: Option<Tail>,
+    /// Nodes that count for selective prefetching though they have left, likewise. Those of entries that were brought for a
+    /// correlation only do not count then.
+    pub lingering: Option<Lingering>,
     counter: i32,
     prefetching: bool,
     pub figures: Figures,
@@ -122,6 +134,7 @@ impl Grouped {
             unused: 0,
             ghost: None,
             tail: None,
+            lingering: None,
             counter: 0,
             prefetching: false,
             figures: Figures::default(),
@@ -210,6 +223,7 @@ impl Grouped {
         self.unused = 0;
         self.ghost.iter_mut().for_each(Ghost::clear);
         self.tail.iter_mut().for_each(Tail::stop);
+        self.lingering.iter_mut().for_each(Lingering::clear);
     }
 
     /// The simulator's memory for the entries, their order and the queue of nodes.
@@ -297,6 +311,13 @@ impl Grouped {
         let node = &mut self.nodes[tvpn];
         node.heat += clock - last;
         node.last_use = clock;
+        if tag == CORRELATED && self.lingering.is_some() {
+            let was_cached = node.is_cached();
+            node.unused -= 1;
+            if !was_cached {
+                self.appears(tvpn as u32);
+            }
+        }
         self.last = entry;
         tag
     }
@@ -326,25 +347,32 @@ impl Grouped {
         self.told.change(key, entry);
         self.used += u64::from(self.params.entry_bytes);
         self.unused += u32::from(tag == CORRELATED);
+        if tag != CORRELATED
+            && let Some(lingering) = &mut self.lingering
+        {
+            lingering.enter();
+            self.let_go();
+        }
         let node = &mut self.nodes[tvpn as usize];
         if node.row.is_empty() {
             self.used += u64::from(self.params.node_bytes);
             self.figures.nodes += 1;
             let beside = node.beside;
             *node = Node { beside, ..EMPTY };
-            if !beside {
-                self.count_node(1);
-            }
         }
-        let node = &mut self.nodes[tvpn as usize];
+        let was_cached = node.is_cached();
+        node.unused += u32::from(tag == CORRELATED && self.lingering.is_some());
         node.heat += stamp;
         node.last_use = node.last_use.max(stamp);
         let end = if tag == PREFETCHED { End::Back } else { End::Front };
         let id = self.rows.insert(&mut node.row, key, tag, stamp, end);
+        if !was_cached && node.is_cached() {
+            self.appears(tvpn);
+        }
         if let Some(tail) = &mut self.tail {
             tail.came(stamp);
         }
-        if node.rank == u64::MAX || stamp < self.rows.clock() {
+        if self.nodes[tvpn as usize].rank == u64::MAX || stamp < self.rows.clock() {
             // An entry that is used just now makes no node colder that is queued already.
             self.requeue(tvpn);
         }
@@ -359,6 +387,40 @@ impl Grouped {
         let before = std::mem::replace(&mut node.beside, beside);
         if before != beside && node.row.is_empty() {
             self.count_node(if beside { 1 } else { -1 });
+        }
+    }
+
+    /// The node has an entry that something has asked for, and had none.
+    #[inline]
+    fn appears(&mut self, tvpn: u32) {
+        let lingered = self.lingering.as_mut().is_some_and(|lingering| lingering.take(tvpn));
+        if !lingered && !self.nodes[tvpn as usize].beside {
+            self.count_node(1);
+        }
+    }
+
+    /// It has none any more.
+    fn disappears(&mut self, tvpn: u32) {
+        if self.nodes[tvpn as usize].beside {
+            return;
+        }
+        let gone = match &mut self.lingering {
+            Some(lingering) if lingering.is_lent() => lingering.put(tvpn),
+            _ => Some(tvpn),
+        };
+        if gone.is_some() {
+            self.count_node(-1);
+        }
+    }
+
+    /// Those that would have left by now.
+    fn let_go(&mut self) {
+        while self
+            .lingering
+            .as_mut()
+            .is_some_and(|lingering| lingering.next_gone().is_some())
+        {
+            self.count_node(-1);
         }
     }
 
@@ -387,10 +449,14 @@ impl Grouped {
             tail.leave();
         }
         let key = self.rows.key(victim);
-        if let Some(ghost) = &mut self.ghost
-            && self.rows.tag(victim) != CORRELATED
-        {
-            ghost.put(key);
+        if self.rows.tag(victim) != CORRELATED {
+            if let Some(ghost) = &mut self.ghost {
+                ghost.put(key);
+            }
+            if let Some(lingering) = &mut self.lingering {
+                lingering.leave();
+                self.let_go();
+            }
         }
         if clean.is_none() && self.dirty.contains(key) {
             self.figures.dirty_evictions += 1;
@@ -412,7 +478,10 @@ impl Grouped {
     fn drop_entry(&mut self, tvpn: u32, id: u32) {
         self.unused -= u32::from(self.rows.tag(id) == CORRELATED);
         let node = &mut self.nodes[tvpn as usize];
+        let was_cached = node.is_cached();
+        node.unused -= u32::from(self.rows.tag(id) == CORRELATED && self.lingering.is_some());
         let last = self.rows.remove(&mut node.row, id);
+        let disappears = was_cached && !node.is_cached();
         if let Some(tail) = &mut self.tail {
             tail.went(last);
         }
@@ -421,11 +490,11 @@ impl Grouped {
         if self.nodes[tvpn as usize].row.is_empty() {
             self.used -= u64::from(self.params.node_bytes);
             self.figures.nodes -= 1;
-            if !self.nodes[tvpn as usize].beside {
-                self.count_node(-1);
-            }
         } else {
             self.requeue(tvpn);
+        }
+        if disappears {
+            self.disappears(tvpn);
         }
     }
 

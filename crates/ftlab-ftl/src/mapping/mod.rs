@@ -23,6 +23,7 @@ pub mod dftl;
 pub mod ghost;
 pub mod grouped;
 pub mod leaftl;
+pub mod lingering;
 pub mod list;
 pub mod lru;
 pub mod page;

@@ -8,6 +8,7 @@
 use super::Cpftl;
 use super::balance::{ALONE, Balance};
 use super::figures::Because;
+use crate::mapping::lingering::Lingering;
 use crate::mapping::tail::Tail;
 use crate::mapping::{Charge, RecordView};
 
@@ -19,7 +20,8 @@ impl Cpftl {
         if self.balance.is_none() {
             return;
         }
-        if self.judges != self.may_judge() {
+        let lingering = self.cache.lingering.as_ref().map_or(0, Lingering::bytes);
+        if self.judges != self.may_judge() || self.lingering_bytes != lingering {
             self.share(charges);
         }
         if self.has_room(key, record) {

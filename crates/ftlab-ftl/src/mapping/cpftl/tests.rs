@@ -6,6 +6,7 @@ use super::super::{Setup, catalogue};
 mod changed_entries;
 mod looking;
 mod mined;
+mod prefetching;
 mod removal;
 mod shared_loads;
 
