@@ -61,17 +61,17 @@
 //!   to go when room is needed, unless they have changed. The balance does not cover everything (see the guide,
 //!   *Correlations in real traces*). `corr_on_share` is the share of look-ups made while there was a page.
 //! * *Selective prefetching* follows the number of nodes, and where a changed number switches it, it stays so for long. So
-//!   nodes are counted as the base would have them: one that holds only unused entries which a page brought is not
-//!   counted, and one that has left is until as many more entries have left as the pages' memory would hold (less those
-//!   that came back), or until as many have entered once that memory has come back. This is as exact as the number of
-//!   entries in that memory: it may still be switched a little earlier or later.
+//!   nodes are counted as the base would have them. One that holds only unused entries which a page brought is not
+//!   counted. One that has left is, until the entries that left after its last one, less those of them that came back,
+//!   would fill the memory that pages take and what the cache has free. It may still be switched a little earlier or
+//!   later than in the base, or where the base just misses it.
 //! * *Memory of the rule*, taken from `ftl.map_cache` as long as a page is live or may be tried: 4 bytes, a word of
 //!   what may be lost (20 bits, in hundredths of a read, so at most 5,000) and of the number of pages tried (12 bits).
 //!   While a page is live, it looks, or the cache has never been full: 4 more, the regular loads and the requests that
 //!   they answered, a count of 2 bytes each, halved every 16,384 look-ups; without these bytes both begin at 0. While
 //!   it looks: 10 more, `T` with 4 and three counts of 2. While a page is live: 8 more, what the memory has cost and
 //!   what of it since the last reckoning; and with selective prefetching 4 for each node that may be counted after it
-//!   has left, its number (3 bytes) and how many entries have left since the one before (1): as many as a page's
+//!   has left, its number (3 bytes) and how many entries left between it and the one before (1): as many as a page's
 //!   directory has room for keys of the cache, at most 8, until the last of them has gone. The account of a page is in its 16 bytes of the directory, where `regular`
 //!   has its counts of hits and loads. `balance` among the parts of the controller's memory in the summary is the sum.
 //!   Nothing is kept without a set, or once no page will be tried any more.
@@ -472,10 +472,11 @@ impl Cpftl {
     fn load(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         self.look_for_room(key, record, charges);
         if let Some(balance) = self.balance.as_mut().filter(|_| self.judges) {
-            let still_there = self.cache.ghost.as_mut().map_or(0.0, |ghost| ghost.take(key));
-            if let Some(lingering) = &mut self.cache.lingering {
-                lingering.came_back(still_there);
+            let back = self.cache.ghost.as_mut().and_then(|ghost| ghost.take(key));
+            if let (Some(lingering), Some(back)) = (&mut self.cache.lingering, back) {
+                lingering.came_back(back);
             }
+            let still_there = back.map_or(0.0, |back| back.keys);
             balance.loaded(self.paging.page_of(key), still_there, self.taken, self.pages.live());
         }
         self.give_back(charges);
@@ -542,7 +543,11 @@ impl Cpftl {
             ghost.keep(alike, self.params.keys_in(directory));
         }
         if let Some(lingering) = &mut self.cache.lingering {
-            lingering.keep(alike);
+            lingering.keep(if directory > 0 {
+                taken
+            } else {
+                taken + self.lingering_bytes
+            });
         }
         let one = self.directory.bytes(1);
         let one = one + self.ghost_bytes(one) + balance::BYTES_OF_RENT.min(one);

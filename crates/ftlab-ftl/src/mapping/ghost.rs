@@ -27,6 +27,15 @@ fn kept(directory: u64) -> u64 {
     }
 }
 
+/// A key has come back.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Back {
+    /// Keys that it stands for.
+    pub keys: f64,
+    /// The number of its leaving.
+    pub left: u64,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Ghost {
     /// Sampled keys that may be kept.
@@ -65,21 +74,27 @@ impl Ghost {
 
     /// The key leaves the cache.
     pub fn put(&mut self, key: u32) {
+        self.number += 1;
         if hash(key) >= self.below {
             return;
         }
-        self.number += 1;
         self.left.insert(key, self.number);
         self.queue.push_back((key, self.number));
         self.shrink();
     }
 
-    /// The key comes back. How many keys that a larger cache would have held it stands for; 0: it would not.
-    pub fn take(&mut self, key: u32) -> f64 {
-        match self.room > 0 && self.left.remove(&key).is_some() {
-            true => self.weight,
-            false => 0.0,
-        }
+    /// The number of the last leaving.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The key comes back, if a larger cache would have held it.
+    pub fn take(&mut self, key: u32) -> Option<Back> {
+        let left = self.left.remove(&key).filter(|_| self.room > 0)?;
+        Some(Back {
+            keys: self.weight,
+            left,
+        })
     }
 
     fn shrink(&mut self) {
@@ -103,21 +118,25 @@ impl Ghost {
 mod tests {
     use super::*;
 
+    fn weight(ghost: &mut Ghost, key: u32) -> f64 {
+        ghost.take(key).map_or(0.0, |back| back.keys)
+    }
+
     #[test]
     fn the_last_keys_are_kept() {
         let mut ghost = Ghost::default();
         ghost.put(1);
-        assert_eq!(ghost.take(1), 0.0, "without room nothing is kept");
+        assert_eq!(weight(&mut ghost, 1), 0.0, "without room nothing is kept");
         ghost.keep(2, 3);
         [1, 2, 3].iter().for_each(|&key| ghost.put(key));
-        assert_eq!([1, 2, 3].map(|key| ghost.take(key)), [0.0, 1.0, 1.0]);
-        assert_eq!(ghost.take(2), 0.0, "it is in the cache again");
+        assert_eq!([1, 2, 3].map(|key| weight(&mut ghost, key)), [0.0, 1.0, 1.0]);
+        assert_eq!(weight(&mut ghost, 2), 0.0, "it is in the cache again");
         // One that left twice has the place of the second time.
         [1, 2, 1].iter().for_each(|&key| ghost.put(key));
-        assert_eq!((ghost.take(2), ghost.take(1)), (1.0, 1.0));
+        assert_eq!((weight(&mut ghost, 2), weight(&mut ghost, 1)), (1.0, 1.0));
         [1, 2].iter().for_each(|&key| ghost.put(key));
         ghost.keep(1, 3);
-        assert_eq!([1, 2].map(|key| ghost.take(key)), [0.0, 1.0]);
+        assert_eq!([1, 2].map(|key| weight(&mut ghost, key)), [0.0, 1.0]);
         assert_eq!([3, 32, 33, 400].map(bytes), [12, 128, 32, 400]);
     }
 
@@ -130,7 +149,7 @@ mod tests {
             let (mut back, keys) = (0.0, 4000);
             for key in 0..keys {
                 if key >= 80 {
-                    back += ghost.take(key - 80);
+                    back += weight(&mut ghost, key - 80);
                 }
                 ghost.put(key);
             }
@@ -145,7 +164,7 @@ mod tests {
         ghost.keep(20, 20);
         (0..20).for_each(|key| ghost.put(key));
         ghost.keep(40, 20);
-        let back = (0..20).map(|key| ghost.take(key)).collect::<Vec<_>>();
+        let back = (0..20).map(|key| weight(&mut ghost, key)).collect::<Vec<_>>();
         let kept = back.iter().filter(|&&weight| weight == 2.0).count();
         assert!(
             kept + back.iter().filter(|&&weight| weight == 0.0).count() == 20 && (8..=12).contains(&kept),

@@ -347,12 +347,7 @@ impl Grouped {
         self.told.change(key, entry);
         self.used += u64::from(self.params.entry_bytes);
         self.unused += u32::from(tag == CORRELATED);
-        if tag != CORRELATED
-            && let Some(lingering) = &mut self.lingering
-        {
-            lingering.enter();
-            self.let_go();
-        }
+        self.let_go();
         let node = &mut self.nodes[tvpn as usize];
         if node.row.is_empty() {
             self.used += u64::from(self.params.node_bytes);
@@ -405,7 +400,7 @@ impl Grouped {
             return;
         }
         let gone = match &mut self.lingering {
-            Some(lingering) if lingering.is_lent() => lingering.put(tvpn),
+            Some(lingering) if lingering.is_lent() => lingering.put(tvpn, self.ghost.as_ref().map_or(0, Ghost::number)),
             _ => Some(tvpn),
         };
         if gone.is_some() {
@@ -414,11 +409,22 @@ impl Grouped {
     }
 
     /// Those that would have left by now.
+    #[inline]
     fn let_go(&mut self) {
+        if self.lingering.as_ref().is_some_and(|lingering| !lingering.is_empty()) {
+            self.let_those_go();
+        }
+    }
+
+    #[cold]
+    fn let_those_go(&mut self) {
+        let free = self.budget.saturating_sub(self.used);
+        let each = self.used as f64 / f64::from(self.rows.len().max(1));
         while self
             .lingering
             .as_mut()
-            .is_some_and(|lingering| lingering.next_gone().is_some())
+            .and_then(|lingering| lingering.next_gone(free, each))
+            .is_some()
         {
             self.count_node(-1);
         }

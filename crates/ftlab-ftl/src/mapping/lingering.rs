@@ -1,12 +1,12 @@
 //! Translation pages that a larger cache would still have a node of: their last entries left lately.
 //!
 //! Selective prefetching follows the number of nodes, and where it is switched it stays for long. So a cache that has lent some of
-//! its memory counts nodes as if it had all of it: one counts until as many more entries have left as the lent memory would hold. When
-//! the memory comes back the cache has room for as many, and they enter without pushing anything out; then it is these that are counted.
+//! its memory counts nodes as if it had all of it. One counts until the entries that left after its last one, and have not come back,
+//! would fill the lent memory; when that comes back, until the room that the cache then has is filled as well.
 
-use std::collections::VecDeque;
+use super::ghost::Back;
 
-/// Bytes of a drive's memory for each: a number of 3 bytes, and how many entries have left since the one before.
+/// Bytes of a drive's memory for each: a number of 3 bytes, and how many entries stand between it and the one before.
 const NODE_BYTES: u64 = 4;
 /// Most that are kept.
 const MOST: u64 = 8;
@@ -22,12 +22,19 @@ pub struct Lingering {
     room: usize,
     /// Bytes that they take, until the last one has gone.
     bytes: u64,
-    /// Entries that the lent memory would hold.
-    reach: f64,
-    /// Entries that have left less those that came back, and since the memory came back those that entered.
-    passed: f64,
-    /// Translation pages in the order in which they left, with `passed` then.
-    nodes: VecDeque<(u32, f64)>,
+    /// Bytes that are lent.
+    lent: u64,
+    /// Those that have left, the latest last.
+    nodes: Vec<Node>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    tvpn: u32,
+    /// The number of its last entry's leaving.
+    left: u64,
+    /// Entries that left later and have not come back.
+    later: f64,
 }
 
 impl Lingering {
@@ -39,11 +46,9 @@ impl Lingering {
         }
     }
 
-    /// So many entries find no room for want of the memory that is lent.
-    pub fn keep(&mut self, entries: u64) {
-        if self.room > 0 {
-            self.reach = entries as f64;
-        }
+    /// So many bytes are lent.
+    pub fn keep(&mut self, bytes: u64) {
+        self.lent = bytes;
     }
 
     /// Bytes of a drive's memory now.
@@ -56,46 +61,41 @@ impl Lingering {
 
     /// Whether a node that leaves now goes on counting.
     pub fn is_lent(&self) -> bool {
-        self.room > 0 && self.reach > 0.0
+        self.room > 0 && self.lent > 0
     }
 
-    /// The last entry of the page has left. The page that is given up for it, if there are too many.
-    pub fn put(&mut self, tvpn: u32) -> Option<u32> {
-        self.nodes.push_back((tvpn, self.passed));
-        (self.nodes.len() > self.room).then(|| self.nodes.pop_front().map(|(oldest, _)| oldest))?
+    /// The last entry of the page has left, as number `left`. The page that is given up for it, if there are too many.
+    pub fn put(&mut self, tvpn: u32, left: u64) -> Option<u32> {
+        self.nodes.push(Node { tvpn, left, later: 0.0 });
+        (self.nodes.len() > self.room).then(|| self.nodes.remove(0).tvpn)
     }
 
     /// The page has entries again. Whether it was here.
     pub fn take(&mut self, tvpn: u32) -> bool {
-        let at = self.nodes.iter().position(|&(page, _)| page == tvpn);
-        at.and_then(|at| self.nodes.remove(at)).is_some()
+        let at = self.nodes.iter().position(|node| node.tvpn == tvpn);
+        at.map(|at| self.nodes.remove(at)).is_some()
     }
 
-    /// So many entries that had left are back.
-    pub fn came_back(&mut self, entries: f64) {
-        self.passed -= entries;
+    /// Entries have come back that a larger cache would not have given up.
+    pub fn came_back(&mut self, back: Back) {
+        let earlier = self.nodes.iter_mut().filter(|node| node.left < back.left);
+        earlier.for_each(|node| node.later -= back.keys);
     }
 
     /// An entry leaves.
+    #[inline]
     pub fn leave(&mut self) {
-        if self.room > 0 {
-            self.passed += 1.0;
-        }
+        self.nodes.iter_mut().for_each(|node| node.later += 1.0);
     }
 
-    /// An entry enters.
-    pub fn enter(&mut self) {
-        if self.room == 0 {
-            self.passed += 1.0;
-        }
+    /// A page that would have no node by now, where the cache has `free` bytes and an entry takes `each`.
+    pub fn next_gone(&mut self, free: u64, each: f64) -> Option<u32> {
+        let is_gone = self.nodes.first()?.later * each >= (self.lent + free) as f64;
+        is_gone.then(|| self.nodes.remove(0).tvpn)
     }
 
-    /// A page that would have no node by now.
-    pub fn next_gone(&mut self) -> Option<u32> {
-        let &(tvpn, then) = self.nodes.front()?;
-        let is_gone = self.passed - then > self.reach;
-        is_gone.then(|| self.nodes.pop_front())?;
-        is_gone.then_some(tvpn)
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
     }
 
     pub fn clear(&mut self) {
@@ -107,68 +107,70 @@ impl Lingering {
 mod tests {
     use super::*;
 
-    /// With memory for 3 entries lent, a page counts while the next 3 leave.
+    /// 18 bytes are lent, which hold three entries of 6.
     fn lent(directory: u64) -> Lingering {
         let mut lingering = Lingering::default();
         lingering.lend(directory);
-        lingering.keep(3);
+        lingering.keep(18);
         lingering
     }
 
-    fn gone(lingering: &mut Lingering) -> Vec<u32> {
-        std::iter::from_fn(|| lingering.next_gone()).collect()
+    fn gone(lingering: &mut Lingering, free: u64) -> Vec<u32> {
+        std::iter::from_fn(|| lingering.next_gone(free, 6.0)).collect()
     }
 
     #[test]
-    fn a_page_counts_until_as_many_entries_have_left_as_the_lent_memory_would_hold() {
+    fn a_page_counts_until_entries_that_left_later_fill_the_lent_memory() {
         let mut lingering = lent(40);
-        assert!(lingering.is_lent() && lingering.put(7).is_none());
+        assert!(lingering.is_lent() && lingering.put(7, 1).is_none());
         let mut left = Vec::new();
-        for _ in 0..4 {
-            lingering.enter();
+        for _ in 0..3 {
             lingering.leave();
-            left.push(gone(&mut lingering));
+            left.push(gone(&mut lingering, 0));
         }
-        assert_eq!(left, [vec![], vec![], vec![], vec![7]]);
+        assert_eq!(left, [vec![], vec![], vec![7]]);
         assert!(!lingering.take(7), "it has gone");
     }
 
-    /// What comes back leaves its place to what left for it.
+    /// What left later and comes back leaves its place to what leaves for it; what left before, as in a loop, does not.
     #[test]
-    fn entries_that_come_back_do_not_age_the_others() {
-        let mut lingering = lent(40);
-        lingering.put(7);
-        for _ in 0..9 {
-            lingering.came_back(1.0);
-            lingering.leave();
+    fn entries_that_left_later_and_come_back_do_not_count() {
+        for (left, stays) in [(8, true), (6, false)] {
+            let mut lingering = lent(40);
+            lingering.put(5, 7);
+            for _ in 0..9 {
+                lingering.came_back(Back { keys: 1.0, left });
+                lingering.leave();
+            }
+            assert_eq!(gone(&mut lingering, 0).is_empty(), stays);
+            assert_eq!((lingering.take(5), lingering.take(5)), (stays, false));
         }
-        assert!(gone(&mut lingering).is_empty() && lingering.take(7) && !lingering.take(7));
     }
 
-    /// Once the memory is back as many enter without pushing anything out, and then the page would have left.
+    /// Of the memory that comes back, all or a part, the cache has what is not filled yet.
     #[test]
-    fn with_the_memory_back_what_enters_counts() {
-        let mut lingering = lent(40);
-        lingering.put(7);
-        lingering.put(8);
-        lingering.leave();
-        (lingering.lend(0), lingering.keep(0));
-        assert!(!lingering.is_lent());
-        assert_eq!(lingering.bytes(), bytes(40), "until the last has gone");
-        lingering.leave();
-        for _ in 0..2 {
-            lingering.enter();
+    fn with_memory_back_the_room_that_the_cache_has_counts() {
+        for kept in [0, 40] {
+            let mut lingering = lent(40);
+            lingering.put(7, 1);
+            lingering.put(8, 2);
+            lingering.leave();
+            (lingering.lend(kept), lingering.keep(kept / 10));
+            assert_eq!(lingering.is_lent(), kept > 0);
+            let lent = kept / 10;
+            assert_eq!(lingering.bytes(), bytes(40), "until the last has gone");
+            assert!(gone(&mut lingering, 18 - lent).is_empty() && gone(&mut lingering, 7 - lent).is_empty());
+            assert_eq!(gone(&mut lingering, 6 - lent), vec![7, 8]);
+            assert!(lingering.is_empty());
+            assert_eq!(lingering.bytes() > 0, kept > 0);
         }
-        assert!(gone(&mut lingering).is_empty());
-        lingering.enter();
-        assert_eq!((gone(&mut lingering), lingering.bytes()), (vec![7, 8], 0));
     }
 
     #[test]
     fn no_more_are_kept_than_memory_is_charged_for() {
         for (directory, kept) in [(5, 5), (40, 8)] {
             let mut lingering = lent(directory);
-            let out: Vec<u32> = (0..20).filter_map(|page| lingering.put(page)).collect();
+            let out: Vec<u32> = (0..20).filter_map(|page| lingering.put(page, page.into())).collect();
             assert_eq!((out.len(), out[0]), (20 - kept, 0), "the oldest go first");
             assert_eq!(lingering.bytes(), 4 * kept as u64);
         }
