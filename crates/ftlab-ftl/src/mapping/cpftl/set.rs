@@ -25,7 +25,7 @@ impl Given {
         if !correlations.is_empty() && correlations != "none" {
             given.read(Path::new(correlations), setup)?;
         }
-        for group in pairs.split('/').filter(|group| !group.trim().is_empty()) {
+        for group in pairs.split('/').filter(|_| !pairs.trim().is_empty()) {
             let lpns = written(group)
                 .map_err(|expected| Error::input(format!("mapping policy `cpftl`: pairs: `{group}`: {expected}")))?;
             given.add(lpns, setup.logical_units);

@@ -433,6 +433,8 @@ fn what_cannot_be_is_refused_with_a_sentence() {
             "pairs: `4294967296-1`: LPN 4294967296: expected at most 4294967295",
         ),
         ("pairs=1-", 4000, "pairs: `1-`: expected two different LPNs or more"),
+        ("pairs=1-2/", 4000, "pairs: ``: expected two different LPNs or more"),
+        ("pairs=/", 4000, "pairs: ``: expected two different LPNs or more"),
         (
             "page_lpns=1",
             4000,
