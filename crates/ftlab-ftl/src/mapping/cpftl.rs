@@ -38,7 +38,7 @@
 //!   mined anew, unless pages on trial have lost more than they may. Every 512 look-ups, or sooner where memory has
 //!   cost `patience`, more pages follow: as many as can fail without all pages together losing more than a hundredth of
 //!   the regular loads so far, a tenth of the loads that writes avoided (`dei=shared`), and what pages have saved. So a
-//!   set that does not pay costs about a hundredth, but for what it does to selective prefetching, and a set that pays
+//!   set that does not pay costs about a hundredth, but for loops a little larger than the cache, and a set that pays
 //!   is in use sooner the more it saves, though pages that would have paid later are given up too.
 //! * *What a trial leaves behind*: its memory pushes out the tail of the cache, as many of the entries that were used
 //!   least recently as the memory holds, and they come back by loads after the page has gone. In a loop that just fits,

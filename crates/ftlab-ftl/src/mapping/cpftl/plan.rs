@@ -66,9 +66,15 @@ impl Plan {
             }
         };
         if count == 0 {
+            let expected = match self.fit {
+                Fit::Pages => format!("one page's {HEAD_BYTES} bytes and its filter of {wanted} bits"),
+                Fit::Filters => {
+                    let pages = pages.len().min(self.most_pages);
+                    format!("{HEAD_BYTES} bytes and a byte of filter for each of {pages} pages, or fit=pages")
+                }
+            };
             return Err(Error::input(format!(
-                "mapping policy `cpftl`: directory: {budget} of the {} bytes of ftl.map_cache: expected room for one page's \
-                 {HEAD_BYTES} bytes and its filter of {wanted} bits",
+                "mapping policy `cpftl`: directory: {budget} of the {} bytes of ftl.map_cache: expected room for {expected}",
                 self.cache_bytes
             )));
         }
