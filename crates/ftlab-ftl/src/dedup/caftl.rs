@@ -273,14 +273,12 @@ impl Unhashed {
     /// Those that have gone, or wait again further back, leave the queue: where nothing takes from it, it would grow with every write.
     #[cold]
     fn close_up(&mut self) {
-        let mut place = self.taken;
         let mut still = VecDeque::with_capacity(self.contents.len());
-        for lpn in self.waiting.drain(..) {
+        for (place, lpn) in (self.taken..).zip(self.waiting.drain(..)) {
             if let Some(unit) = self.contents.get_mut(&lpn).filter(|unit| unit.place == place) {
                 unit.place = self.taken + still.len() as u64;
                 still.push_back(lpn);
             }
-            place += 1;
         }
         self.waiting = still;
     }

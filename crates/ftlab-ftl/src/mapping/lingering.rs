@@ -155,7 +155,8 @@ mod tests {
             lingering.put(7, 1);
             lingering.put(8, 2);
             lingering.leave();
-            (lingering.lend(kept), lingering.keep(kept / 10));
+            lingering.lend(kept);
+            lingering.keep(kept / 10);
             assert_eq!(lingering.is_lent(), kept > 0);
             let lent = kept / 10;
             assert_eq!(lingering.bytes(), bytes(40), "until the last has gone");
