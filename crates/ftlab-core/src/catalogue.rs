@@ -135,16 +135,20 @@ impl<T: ?Sized + 'static, S: 'static> Catalogue<T, S> {
         P: DeserializeOwned + serde::Serialize + Default + 'static,
     {
         let role = self.role;
-        let defaults = serde_json::to_value(P::default()).unwrap_or(Value::Null);
-        let before = defaults.clone();
-        let build = move |params: &Map<String, Value>, setup: &mut S| match read::<P>(params) {
-            Ok(parsed) => new(parsed, setup),
-            Err(said) => {
-                let fails = |params: &Map<String, Value>| read::<P>(params).err();
-                let key = wrong_key(params, &before, &said, &fails);
-                Err(refused(role, name, &said, key))
-            }
+        let build = move |params: &Map<String, Value>, setup: &mut S| {
+            let parsed: P = serde_path_to_error::deserialize(Value::Object(params.clone())).map_err(|e| {
+                let words = error::in_words(&e.inner().to_string());
+                // A key that is unknown is in the words already.
+                let key = match e.path().to_string() {
+                    key if key == "." || words.starts_with("unknown field") => String::new(),
+                    key if words.starts_with("expected ") => format!(" {key}:"),
+                    key => format!(" {key} ="),
+                };
+                Error::input(format!("{role} policy `{name}`:{key} {words}"))
+            })?;
+            new(parsed, setup)
         };
+        let defaults = serde_json::to_value(P::default()).unwrap_or(Value::Null);
         self.members.push(Member {
             name,
             source,
@@ -173,42 +177,6 @@ impl<T: ?Sized + 'static, S: 'static> Catalogue<T, S> {
     pub fn members(&self) -> &[Member<T, S>] {
         &self.members
     }
-}
-
-/// Parameters, or what serde says of them; once for each member, so that it is built once.
-#[inline(never)]
-fn read<P: DeserializeOwned>(params: &Map<String, Value>) -> std::result::Result<P, String> {
-    P::deserialize(params).map_err(|e| e.to_string())
-}
-
-/// The parameter of which serde says this where all others are as `before`.
-fn wrong_key<'a>(
-    params: &'a Map<String, Value>,
-    before: &Value,
-    said: &str,
-    fails: &dyn Fn(&Map<String, Value>) -> Option<String>,
-) -> Option<&'a str> {
-    let defaults = before.as_object().cloned().unwrap_or_default();
-    let is_wrong = |(key, value): &(&String, &Value)| {
-        let mut alone = defaults.clone();
-        alone.insert((*key).clone(), (*value).clone());
-        fails(&alone).as_deref() == Some(said)
-    };
-    params.iter().find(is_wrong).map(|(key, _)| key.as_str())
-}
-
-/// What is said of parameters that are refused.
-fn refused(role: &str, name: &str, said: &str, key: Option<&str>) -> Error {
-    let words = error::in_words(said);
-    let key = match key {
-        // A key that is unknown is in the words already.
-        Some(key) if !words.starts_with("unknown field") => match words.starts_with("expected ") {
-            true => format!(" {key}:"),
-            false => format!(" {key} ="),
-        },
-        _ => String::new(),
-    };
-    Error::input(format!("{role} policy `{name}`:{key} {words}"))
 }
 
 /// `member!(catalogue, greedy)`: adds the module `greedy` (file `greedy.rs`, constructor `greedy::new`) under its own name.
