@@ -24,9 +24,10 @@ BIN    := $(VENV)/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives memories workloads -type f \( -name '*.rs' -o -name '*.toml' \) 2>/dev/null)
 
 # The stamp is worth nothing without the module itself, the library that records programs and the extension of SQLite.
+MODULE  := python/ftlab/_ftlab.abi3.so
 PRELOAD := python/ftlab/libftlab_preload.so
 VFS     := python/ftlab/libftlab_replicate_vfs.so
-missing  = $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(1))),,module-is-missing)
+missing  = $(if $(wildcard $(1)),,module-is-missing)
 
 # Streams, inference and an oracle on PostgreSQL under pgbench's updates, for a drive that its database fills.
 PLACEMENT := recordings/aged/postgresql.ftlrec --replay memory=2MiB --drive desk --fit compact --precondition fill \
@@ -56,9 +57,11 @@ $(VENV)/stamp-packages: pyproject.toml
 	$(BIN)/python -m pip install 'maturin>=1.16,<2' 'pip>=26'
 	touch $@
 
-# One release build; the Python part is linked, not copied, so editing it needs no rebuild. What Python needs is made ready while cargo builds.
+# One release build; the Python part is linked, not copied, so editing it needs no rebuild. What Python needs is made ready while cargo builds
+# what asks for the same features in each build: maturin asks for the same packages before it calls cargo, and finds them there.
 # Libraries that other programs load have the same name when they are built for tests, so they are made anew. What maturin says is shown if it
 # fails: it warns of a backend that is not its own (packaging/backend.py).
+COMPRESSED := zstd-sys liblzma-sys libbz2-rs-sys zlib-rs
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 with     = $(MAKE) --no-print-directory $(VENV)/stamp-$(1) & ready=$$!; { $(2); } && wait $$ready
 library  = rm -f $(RELEASE)/deps/lib$(subst -,_,$(1)).so && cargo build --release --quiet --package $(1) && \
@@ -66,15 +69,15 @@ library  = rm -f $(RELEASE)/deps/lib$(subst -,_,$(1)).so && cargo build --releas
 module   = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet $(1) > $(VENV)/build.txt 2>&1 || \
            { cat $(VENV)/build.txt; exit 1; }
 
-$(VENV)/stamp-built: $(SOURCES) $(call missing,$(PRELOAD)) $(call missing,$(VFS))
-	$(call with,packages,$(call library,ftlab-preload,$(PRELOAD)))
-	$(call with,needed,$(call library,ftlab-replicate-vfs,$(VFS)) && $(call module,))
+$(VENV)/stamp-built: $(SOURCES) $(call missing,$(MODULE)) $(call missing,$(PRELOAD)) $(call missing,$(VFS))
+	$(call with,needed,$(call library,ftlab-preload,$(PRELOAD)) && $(call library,ftlab-replicate-vfs,$(VFS)))
+	$(call module,)
 	touch $@
 
 # What the demo has no need of is left out, and says so when it is asked for.
-$(VENV)/stamp-demo: $(SOURCES) $(call missing,$(PRELOAD))
-	$(call with,packages,$(call library,ftlab-preload,$(PRELOAD)))
-	$(call with,needed,$(call module,--no-default-features))
+$(VENV)/stamp-demo: $(SOURCES) $(call missing,$(MODULE))
+	$(call with,needed,cargo build --release --quiet $(addprefix --package ,$(COMPRESSED)))
+	$(call module,--no-default-features)
 	touch $@
 
 # What ftlab needs of Python's.
