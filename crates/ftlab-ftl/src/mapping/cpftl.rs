@@ -31,8 +31,12 @@
 //!   pay for the memory of the directory and of unused entries. The price is the regular loads of entries that were
 //!   evicted so recently that this memory would still hold them. Each counts twice, because the entries that such a
 //!   load brings along evict others. The price of a hundredth of the memory is at least a hundredth of all regular loads:
-//!   in a loop what was evicted comes back long after, maybe when the page has gone. To recognise these loads, evicted
-//!   keys are remembered, 4 bytes each, taken from `ftl.map_cache`: as many as entries find room in the directory's
+//!   in a loop what was evicted comes back long after, maybe when the page has gone. But what such a loop still finds it
+//!   finds just before that would be evicted. So the price is at least that of the requests which use the tail of the
+//!   cache (see *What a trial leaves behind*), that a cache smaller by as much again would not answer: a use of one of
+//!   its entries, unless a page brought it for this, costs `1 / (1 + u)` loads, times the memory in sizes of the tail.
+//!   What loads have been charged is set off against it, at most `patience` reads of it. To recognise loads of
+//!   entries that memory would still hold, evicted keys are remembered, 4 bytes each, taken from `ftl.map_cache`: as many as entries find room in the directory's
 //!   bytes, or a quarter of more than 32. Where the memory would hold more than that, those remembered are a sample of all of them.
 //! * *Trials*: one page, the one with the most support, is tried first. It is tried again when pages are renewed or
 //!   mined anew, unless pages on trial have lost more than they may. Every 512 look-ups, or sooner where memory has
@@ -48,9 +52,9 @@
 //!   gone since. An entry of the tail that is used has gone, and any entry that is evicted. Once a quarter of all
 //!   entries has gone (at most `16 size`, at most 32,767), the share of the used ones among them, times `size`, counts
 //!   as a loss of each trial beside `patience`; both counts are halved beyond twice as many. `size` is what the memory
-//!   of one page would hold: its directory, its evicted keys and 8 bytes of its account, at the bytes that an entry
+//!   of one page would hold: its directory, its evicted keys and 10 bytes of its account, at the bytes that an entry
 //!   takes in the mean.
-//! * *When it looks*: while a page would be tried if it left nothing behind, or a page is live and more may follow. A
+//! * *When it looks*: while a page would be tried if it left nothing behind, or a page is live. A
 //!   look that finds `patience` loads or more left behind, too much to try a page, with no page live, counts them as
 //!   lost, so that the next look is when there is as much to lose again. Each removal by this rule begins the look
 //!   anew.
@@ -69,9 +73,9 @@
 //!   what may be lost (20 bits, in hundredths of a read, so at most 5,000) and of the number of pages tried (12 bits).
 //!   While a page is live, it looks, or the cache has never been full: 4 more, the regular loads and the requests that
 //!   they answered, a count of 2 bytes each, halved every 16,384 look-ups; without these bytes both begin at 0. While
-//!   it looks: 10 more, `T` with 4 and three counts of 2. While a page is live: 8 more, what the memory has cost and
-//!   what of it since the last reckoning; and with selective prefetching 4 for each node that may be counted after it
-//!   has left, its number (3 bytes) and how many entries left between it and the one before (1): as many as a page's
+//!   it looks: 10 more, `T` with 4 and three counts of 2. While a page is live: 10 more, what the memory has cost,
+//!   what of it since the last reckoning (4 each), and what uses of the tail cost beyond loads (2); and with selective
+//!   prefetching 4 for each node that may be counted after it has left, its number (3 bytes) and how many entries left between it and the one before (1): as many as a page's
 //!   directory has room for keys of the cache, at most 8, until the last of them has gone. The account of a page is in its 16 bytes of the directory, where `regular`
 //!   has its counts of hits and loads. `balance` among the parts of the controller's memory in the summary is the sum.
 //!   Nothing is kept without a set, or once no page will be tried any more.
@@ -309,6 +313,7 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
     let mut policy = Cpftl {
         cache,
         taken: 0.0,
+        tails: 0.0,
         filled: false,
         filled_after: 0,
         judges: true,
@@ -376,6 +381,8 @@ struct Cpftl {
     sharing: Sharing,
     /// Share of `budget` that correlated pages take: their directory, and entries that they brought and nothing has used.
     taken: f64,
+    /// The same memory, in sizes of the tail.
+    tails: f64,
     /// Whether the cache has been full.
     filled: bool,
     /// Evictions until then.
@@ -434,6 +441,9 @@ impl Cpftl {
         };
         let was_dirty = self.cache.is_dirty(key);
         let tag = self.cache.hit(key, id);
+        if why == Why::HostRead && tag != CORRELATED && self.judges && self.pages.live() > 0 {
+            self.pay_for_tail();
+        }
         match tag {
             CORRELATED | CORRELATED_USED => {
                 self.figures.hits_correlated += 1;
@@ -461,6 +471,15 @@ impl Cpftl {
             }
         }
         true
+    }
+
+    /// Correlated pages pay for an entry that has just been used, if it is of the tail.
+    fn pay_for_tail(&mut self) {
+        if self.cache.tail.as_ref().is_some_and(Tail::is_used)
+            && let Some(balance) = &mut self.balance
+        {
+            balance.tail_used(self.tails, self.pages.live());
+        }
     }
 
     /// The page that brought an entry of the cache, if it is of the set there is.
@@ -554,6 +573,7 @@ impl Cpftl {
         let alike = one * u64::from(self.cache.entries()) / self.cache.used.max(1);
         if let Some(tail) = &mut self.cache.tail {
             tail.keep(alike as u32);
+            self.tails = taken as f64 / one.max(1) as f64;
         }
     }
 

@@ -26,6 +26,8 @@ pub struct Tail {
     /// Since the look began, the later ones with more weight: entries of the tail that were used again, and entries that left.
     used: u32,
     left: u32,
+    /// Whether the last entry used was of the tail.
+    again: bool,
     /// The oldest entries' times, each with how many have it, and the youngest of these: none older is missing. Kept while there is a
     /// look, so that not all entries are gone through each time. No memory of the drive's, which has the order of use.
     oldest: BTreeMap<u64, u32>,
@@ -153,10 +155,16 @@ impl Tail {
     pub fn hit(&mut self, before: u64, now: u64) {
         self.went(before);
         self.came(now);
-        if self.looking && self.since.is_some() && before < self.before {
+        self.again = self.looking && self.since.is_some() && before < self.before;
+        if self.again {
             self.used += 1;
             self.goes();
         }
+    }
+
+    /// Whether the entry used last was of the tail.
+    pub fn is_used(&self) -> bool {
+        self.again
     }
 
     /// One is given up.

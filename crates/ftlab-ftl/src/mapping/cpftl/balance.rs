@@ -6,7 +6,9 @@
 //! nothing are lost. And all pages together pay for the memory that the directory and unused entries take from the cache: the
 //! regular loads of entries that left a moment ago and would still be there. Each counts twice, as a load for want of memory brings
 //! entries along that push out others. And at least, loads grow as memory shrinks: by a hundredth for each hundredth of it that is taken.
-//! For where the map is read in a loop, what was pushed out comes back long after it left, or after the page has gone.
+//! For where the map is read in a loop, what was pushed out comes back long after it left, or after the page has gone. But what such a
+//! loop still finds it finds just before that would leave. So the price is more where the requests are more that use the tail of the
+//! cache ([`crate::mapping::tail`]), which a cache smaller by as much again would not answer.
 //!
 //! With many requests under way loads are shared ([`super::sharing`]): where only a share `u` of them is read, one load less saves `u²`
 //! reads. And a program more, however little it brings, lets requests go apart that came together and shared their loads. So where less
@@ -37,9 +39,9 @@ pub const BYTES: u64 = 4;
 const MOST_CREDIT: f64 = 5000.0;
 /// Further ones where pages are judged, or the tail is looked at: loads and requests answered, which fade, 2 each.
 pub const BYTES_OF_WORTH: u64 = 4;
-/// Further ones while there is a page: rent, and the rent since the last reckoning, 4 each. An account is in the directory: what the
+/// Further ones while there is a page: rent, and the rent since the last reckoning, 4 each, and 2 for what is owed. An account is in the directory: what the
 /// page has earned since it began to pay, less the rent then, and what it has saved take the place of its loads and hits there.
-pub const BYTES_OF_RENT: u64 = 8;
+pub const BYTES_OF_RENT: u64 = 10;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
@@ -63,6 +65,8 @@ pub struct Balance {
     allowance: f64,
     /// Rent of a page that has been there from the beginning.
     rent: f64,
+    /// The price by uses of the tail, less that by loads: what is charged is the larger of the two. From `-patience` to 0.
+    owed: f64,
     /// Regular loads, and requests answered by what they brought along; both fade.
     loads: f64,
     answered: f64,
@@ -86,6 +90,7 @@ impl Balance {
             lost: 0.0,
             allowance: 0.0,
             rent: 0.0,
+            owed: 0.0,
             loads: 0.0,
             answered: 0.0,
             counts: true,
@@ -201,7 +206,19 @@ impl Balance {
             self.earn(page, -worth);
         }
         self.request = Some((tvpn, None));
-        self.rent += self.stake() * taken.max(RENT * still_there) / f64::from(live.max(1));
+        let price = self.stake() * taken.max(RENT * still_there);
+        self.rent += price / f64::from(live.max(1));
+        self.owed = (self.owed - price).max(-self.patience);
+    }
+
+    /// A request uses an entry of the tail. `times`: what `live` correlated pages take, in sizes of the tail. A load in place of it
+    /// would bring others along.
+    pub fn tail_used(&mut self, times: f64, live: u32) {
+        self.owed += times * self.worth();
+        if self.owed > 0.0 {
+            self.rent += self.owed / f64::from(live.max(1));
+            self.owed = 0.0;
+        }
     }
 
     /// What the page has saved less what it has cost.
@@ -380,6 +397,30 @@ mod tests {
         assert!(owed(&balance).iter().all(|net| (net + 4.0).abs() < 1e-9) && !balance.fails(0));
         balance.loaded(9, 1.0, 0.1, 2);
         assert!(owed(&balance).iter().all(|net| (net + 5.0).abs() < 1e-9) && balance.fails(1));
+    }
+
+    /// Uses of the tail cost what loads have not been charged; and loads charged long ago count for no more than the patience.
+    #[test]
+    fn uses_of_the_tail_cost_in_place_of_loads() {
+        let mut balance = opened(4.0);
+        (0..10).for_each(|_| balance.loaded(9, 0.0, 0.125, 1));
+        let before = balance.net(0);
+        balance.tail_used(1.25, 1);
+        assert_eq!(balance.net(0), before, "as much has been charged by loads");
+        balance.tail_used(2.0, 1);
+        assert_eq!(balance.net(0), before - 2.0);
+        (0..100).for_each(|_| balance.loaded(9, 0.0, 0.125, 1));
+        let before = balance.net(0);
+        balance.tail_used(5.0, 1);
+        assert_eq!(balance.net(0), before - 1.0, "12.5 by loads, of which the last 4 count");
+        // Regular loads bring along what answers as many requests as there are loads: a use is worth half of one.
+        (0..110).for_each(|_| {
+            balance.begin();
+            balance.used(9, None);
+        });
+        let before = balance.net(0);
+        balance.tail_used(2.0, 2);
+        assert_eq!(balance.net(0), before - 0.5, "a half of it for each of two pages");
     }
 
     /// Half of the loads are shared, so one less saves a quarter of a read, and a page may lose 2 reads instead of 4.

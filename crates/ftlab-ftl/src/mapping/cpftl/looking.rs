@@ -95,7 +95,7 @@ impl Cpftl {
             (is_due && balance.has_credit(0.0))
                 || ((is_due || is_next) && (live > 0 || balance.affords(pages, 0.0) > 0))
         };
-        let looks = self.judges && self.filled && would_try();
+        let looks = self.judges && self.filled && (live > 0 || would_try());
         if !self.judges && !self.rests {
             self.balance = Some(Balance::new(self.params.patience));
         }
