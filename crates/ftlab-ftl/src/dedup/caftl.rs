@@ -516,6 +516,10 @@ impl DedupPolicy for Caftl {
         self.params.out_of_line
     }
 
+    fn may_merge_collected(&self) -> bool {
+        !self.unhashed.contents.is_empty()
+    }
+
     fn when_collected(&mut self, lpn: Lpn, works: &mut Vec<Work>) -> Option<Of> {
         if !self.unhashed.contents.contains_key(&lpn.0) {
             return None;

@@ -268,6 +268,11 @@ pub trait DedupPolicy: Send {
         false
     }
 
+    /// Whether one that wants to be asked about them would merge any now. Where none waits, a collection does not look at its units twice.
+    fn may_merge_collected(&self) -> bool {
+        true
+    }
+
     /// A collection has read the unit of `lpn` to move it. The works are done on it; what it is merged with, if its content lies
     /// elsewhere as well.
     fn when_collected(&mut self, _lpn: Lpn, _works: &mut Vec<Work>) -> Option<Of> {

@@ -12,6 +12,14 @@ use crate::replication::Event;
 impl<B: Backend> Ftl<B> {
     /// Asks the dedup policy about the valid units among `count` slots from `first` on.
     pub(super) fn merge_collected(&mut self, first: Slot, count: u32) {
+        if !self
+            .roles
+            .dedup
+            .as_ref()
+            .is_some_and(|policy| policy.may_merge_collected())
+        {
+            return;
+        }
         let mut collected = std::mem::take(&mut self.roles.collected);
         collected.clear();
         self.record.for_each_valid(first, count, |slot| {
