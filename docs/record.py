@@ -111,4 +111,6 @@ if __name__ == "__main__":
     else:
         adds = sys.argv[1] == "--add"
         given = [Path(argument) for argument in sys.argv[1 + adds :]]
+        if not given or any(not (folder / "summary.json").is_file() for folder in given):
+            sys.exit(__doc__)
         sys.stdout.write(f"{record(given, add=adds)}\n")
