@@ -207,6 +207,12 @@ impl<'de> Deserialize<'de> for Threshold {
                 Ok(Threshold::Units(units))
             }
 
+            fn visit_u64<E: de::Error>(self, units: u64) -> Result<Threshold, E> {
+                let units =
+                    u32::try_from(units).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(units), &self))?;
+                Ok(Threshold::Units(units))
+            }
+
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Threshold, E> {
                 let percent = text
                     .trim()
@@ -274,6 +280,12 @@ fn count_or<'de, D: Deserializer<'de>>(deserializer: D, word: &'static str) -> R
             u32::try_from(n)
                 .map(Some)
                 .map_err(|_| E::invalid_value(de::Unexpected::Signed(n), &self))
+        }
+
+        fn visit_u64<E: de::Error>(self, n: u64) -> Result<Option<u32>, E> {
+            u32::try_from(n)
+                .map(Some)
+                .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(n), &self))
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Option<u32>, E> {

@@ -12,28 +12,73 @@ use super::file::{
 /// Reads `text` (called `origin` in errors) and applies `sets` (`"ftl.op_ratio=0.15"`) on top of it.
 pub fn read(text: &str, origin: &str, sets: &[String]) -> Result<DriveFile> {
     refuse_unknown_keys(text, origin)?;
-    let at = |e: &toml::de::Error, key: &str| refusal(e, text, origin, key);
-    let document = toml::Deserializer::parse(text).map_err(|e| at(&e, "."))?;
-    let mut file: DriveFile =
-        serde_path_to_error::deserialize(document).map_err(|e| at(e.inner(), &e.path().to_string()))?;
-    let mut table: Table = toml::from_str(text).map_err(|e| at(&e, "."))?;
+    let mut table: Table = toml::from_str(text).map_err(|e| refusal(&e, text, origin))?;
+    let mut file = typed(&table).map_err(|e| {
+        let line = place_of(text, e.path()).map_or(String::new(), |place| format!(" line {}", line_of(text, place)));
+        let words = error::in_words(&e.inner().to_string());
+        Error::input(format!(
+            "{origin}{line}: {}",
+            error::of_key(&e.path().to_string(), &words)
+        ))
+    })?;
     for set in sets {
         apply_set(&mut table, set)?;
-        file = table
-            .clone()
-            .try_into()
-            .map_err(|e: toml::de::Error| Error::input(format!("--set {set}: {}", error::in_words(e.message()))))?;
+        file = typed(&table)
+            .map_err(|e| Error::input(format!("--set {set}: {}", error::in_words(&e.inner().to_string()))))?;
     }
     Ok(file)
 }
 
-/// What a drive file is refused for: its name, the line, the key, what stands there and what was expected.
-fn refusal(e: &toml::de::Error, text: &str, origin: &str, key: &str) -> Error {
+/// By way of JSON, as parameters of policies are read, too: derived for TOML's own readers as well, which each take several forms of a
+/// table, these structs were a third of what is compiled here.
+fn typed(table: &Table) -> std::result::Result<DriveFile, serde_path_to_error::Error<serde_json::Error>> {
+    let tables = table
+        .iter()
+        .map(|(section, content)| (section.clone(), to_json(content)));
+    serde_path_to_error::deserialize(serde_json::Value::Object(tables.collect()))
+}
+
+/// What JSON has no form for, dates and what is no finite number, becomes text.
+fn to_json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::String(text) => text.clone().into(),
+        Value::Integer(number) => (*number).into(),
+        Value::Float(number) if number.is_finite() => (*number).into(),
+        Value::Float(_) | Value::Datetime(_) => value.to_string().into(),
+        Value::Boolean(truth) => (*truth).into(),
+        Value::Array(values) => values.iter().map(to_json).collect(),
+        Value::Table(table) => {
+            let values = table.iter().map(|(key, value)| (key.clone(), to_json(value)));
+            serde_json::Value::Object(values.collect())
+        }
+    }
+}
+
+/// Where the value of this path begins in the text, or the innermost that has one.
+fn place_of(text: &str, path: &serde_path_to_error::Path) -> Option<usize> {
+    let document = toml::de::DeTable::parse(text).ok()?;
+    let mut within = Some(document.get_ref());
+    let mut place = None;
+    for segment in path {
+        let serde_path_to_error::Segment::Map { key } = segment else {
+            break;
+        };
+        let Some((_, value)) = within.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == key)) else {
+            break;
+        };
+        place = Some(value.span().start);
+        within = value.get_ref().as_table();
+    }
+    place
+}
+
+/// What the syntax of a drive file is refused for: its name, the line, and what was expected.
+fn refusal(e: &toml::de::Error, text: &str, origin: &str) -> Error {
     let line = e
         .span()
         .map_or(String::new(), |span| format!(" line {}", line_of(text, span.start)));
     let words = error::in_words_of_toml(e.message(), text, e.span());
-    Error::input(format!("{origin}{line}: {}", error::of_key(key, &words)))
+    Error::input(format!("{origin}{line}: {words}"))
 }
 
 /// Puts one `table.key=value` into `table`. The value is read as a TOML value, or else taken as a string.
@@ -134,7 +179,7 @@ fn policy_table(line: &str) -> Result<Table> {
 }
 
 fn refuse_unknown_keys(text: &str, origin: &str) -> Result<()> {
-    let document = toml::de::DeTable::parse(text).map_err(|e| refusal(&e, text, origin, "."))?;
+    let document = toml::de::DeTable::parse(text).map_err(|e| refusal(&e, text, origin))?;
     let refuse = |what: &str, name: &str, known: &[&str], place: usize| {
         let line = line_of(text, place);
         Error::input(format!("{origin} line {line}: {}", error::unknown(what, name, known)))

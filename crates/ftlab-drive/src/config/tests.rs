@@ -246,6 +246,8 @@ fn a_wrong_setting_is_named() {
         ("op_ratio=0.15", "table.key"),
         ("ftl.op_ratio", "table.key=value"),
         ("geometry.blocks=many", "--set geometry.blocks=many:"),
+        ("ftl.op_ratio=nan", "`nan`: expected a number"),
+        ("ftl.op_ratio=1979-05-27", "`1979-05-27`: expected a number"),
         ("geometry.blocks=0", "geometry.blocks = 0"),
         ("geometry.blocks.x=0", "no parameters"),
     ] {
@@ -258,7 +260,6 @@ fn a_wrong_setting_is_named() {
 fn drives_that_cannot_work_are_refused_in_a_sentence() {
     for (sets, words) in [
         (&["ftl.op_ratio=0"][..], "above 0"),
-        (&["ftl.op_ratio=nan"], "above 0"),
         (&["ftl.logical_size=64MiB"], "below the raw size"),
         (&["ftl.logical_size=0B"], "below one mapping unit"),
         (&["gc.hard=0"], "at least one free"),
