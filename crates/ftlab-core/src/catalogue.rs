@@ -136,16 +136,8 @@ impl<T: ?Sized + 'static, S: 'static> Catalogue<T, S> {
     {
         let role = self.role;
         let build = move |params: &Map<String, Value>, setup: &mut S| {
-            let parsed: P = serde_path_to_error::deserialize(Value::Object(params.clone())).map_err(|e| {
-                let words = error::in_words(&e.inner().to_string());
-                // A key that is unknown is in the words already.
-                let key = match e.path().to_string() {
-                    key if key == "." || words.starts_with("unknown field") => String::new(),
-                    key if words.starts_with("expected ") => format!(" {key}:"),
-                    key => format!(" {key} ="),
-                };
-                Error::input(format!("{role} policy `{name}`:{key} {words}"))
-            })?;
+            let parsed: P = serde_path_to_error::deserialize(Value::Object(params.clone()))
+                .map_err(|e| refused(role, name, e.path(), e.inner()))?;
             new(parsed, setup)
         };
         let defaults = serde_json::to_value(P::default()).unwrap_or(Value::Null);
@@ -177,6 +169,18 @@ impl<T: ?Sized + 'static, S: 'static> Catalogue<T, S> {
     pub fn members(&self) -> &[Member<T, S>] {
         &self.members
     }
+}
+
+/// Apart from what is compiled for each member's parameters.
+fn refused(role: &str, name: &str, path: &serde_path_to_error::Path, said: &serde_json::Error) -> Error {
+    let words = error::in_words(&said.to_string());
+    // A key that is unknown is in the words already.
+    let key = match path.to_string() {
+        key if key == "." || words.starts_with("unknown field") => String::new(),
+        key if words.starts_with("expected ") => format!(" {key}:"),
+        key => format!(" {key} ="),
+    };
+    Error::input(format!("{role} policy `{name}`:{key} {words}"))
 }
 
 /// `member!(catalogue, greedy)`: adds the module `greedy` (file `greedy.rs`, constructor `greedy::new`) under its own name.

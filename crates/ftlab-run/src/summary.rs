@@ -5,7 +5,7 @@ use ftlab_drive::config::DriveConfig;
 use ftlab_drive::instrumented::uncollected;
 use ftlab_drive::power::PowerCut;
 use ftlab_drive::timed::TimedStats;
-use ftlab_ftl::{Backend, Cause, Class, Ftl, TenantCounts, placement};
+use ftlab_ftl::{Backend, Cause, Class, Counts, Ftl, TenantCounts, placement};
 use ftlab_trace::filters::FilterReport;
 use ftlab_trace::synth::transactions::Transactions;
 use serde_json::{Map, Value, json};
@@ -80,11 +80,11 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     put("seed", facts.spec.run_seed().into());
     let verdict = measured.settling.verdict(&measured.series, uncollected(ftl));
     put("verdict", verdict.to_json(&facts.longer));
-    put("counts", counts(ftl));
+    put("counts", counts(&ftl.counts));
     if let Some(served) = facts.controller_reads {
         put("flash", json!({ "controller_reads": served }));
     }
-    put("waf", waf(ftl));
+    put("waf", waf(&ftl.counts));
     put("latency", measured.latencies.summary());
     if timed {
         let seconds = measured.sim_ns as f64 / 1e9;
@@ -229,8 +229,7 @@ fn status(end: &End) -> String {
 }
 
 /// Counters by the names of the accounting rules; units unless the name says otherwise.
-fn counts<B: Backend>(ftl: &Ftl<B>) -> Value {
-    let c = &ftl.counts;
+fn counts(c: &Counts) -> Value {
     let causes = ["miss_load", "evict_rmw", "gc_update", "policy"];
     let by_cause = |values: [u64; 4]| {
         Value::Object(
@@ -283,8 +282,7 @@ fn counts<B: Backend>(ftl: &Ftl<B>) -> Value {
     })
 }
 
-fn waf<B: Backend>(ftl: &Ftl<B>) -> Value {
-    let c = &ftl.counts;
+fn waf(c: &Counts) -> Value {
     let host = c.host_writes as f64;
     let mut parts = Map::new();
     parts.insert("total".into(), json!(c.waf()));

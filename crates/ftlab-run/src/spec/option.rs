@@ -206,8 +206,12 @@ impl Opt {
     }
 
     /// Completes a declaration by its name, its comment, and what its type says.
-    pub fn declared<T: Valued>(mut self, name: &'static str, comment: &str, default: &T) -> Self {
-        let shape = T::SHAPE;
+    pub fn declared<T: Valued>(self, name: &'static str, comment: &str, default: &T) -> Self {
+        self.shaped(name, comment, serde_json::to_value(default).unwrap_or_default(), &T::SHAPE)
+    }
+
+    /// Apart from what is compiled for each type.
+    fn shaped(mut self, name: &'static str, comment: &str, default: Value, shape: &Shape) -> Self {
         self.name = name;
         if self.flag.is_empty() {
             self.flag = format!("--{}", name.replace('_', "-"));
@@ -220,7 +224,7 @@ impl Opt {
         }
         self.many = shape.many;
         self.range = self.range.or(shape.range);
-        self.default = serde_json::to_value(default).unwrap_or_default();
+        self.default = default;
         if self.left_out.is_empty() {
             self.left_out = match &self.default {
                 Value::String(text) => text.clone(),
@@ -256,8 +260,16 @@ impl Opt {
 
     /// The value of this option, or its default. Of one that may be given more than once a single value will do.
     pub fn read<T: Valued>(&self, given: Option<Value>, default: T) -> Result<T> {
+        match self.checked(given)? {
+            Some(value) => serde_json::from_value(value).map_err(|e| Error::input(e.to_string())),
+            None => Ok(default),
+        }
+    }
+
+    /// The value that is given, in the form that the option has.
+    fn checked(&self, given: Option<Value>) -> Result<Option<Value>> {
         let value = match given {
-            None | Some(Value::Null) => return Ok(default),
+            None | Some(Value::Null) => return Ok(None),
             Some(value) if self.many && !value.is_array() => Value::Array(vec![value]),
             Some(value) => value,
         };
@@ -265,7 +277,7 @@ impl Opt {
             Value::Array(values) if self.many => values.iter().try_for_each(|value| self.check(value))?,
             value => self.check(value)?,
         }
-        serde_json::from_value(value).map_err(|e| Error::input(e.to_string()))
+        Ok(Some(value))
     }
 
     /// Refuses a value of the wrong kind or out of range. Whether a text is one of its words is left to the type.
