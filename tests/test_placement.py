@@ -48,12 +48,16 @@ def test_the_figures_are_those_of_the_runs(answer: placing.Answer) -> None:
     (sepbit,) = (row for row in answer.rows if row.scheme.name == "sepbit")
     assert sepbit.waf == alone["waf"]["total"]
     assert sepbit.memory_bytes == alone["memory"]["placement"]
+    streams = alone["stream_memory"]
+    assert (sepbit.protected_bytes, sepbit.plain_bytes) == (streams["protected"]["bytes"], streams["plain"]["bytes"])
     assert answer.table().columns == [
         "scheme",
         "waf",
         "gap_closed",
         "years",
         "memory_bytes",
+        "protected_bytes",
+        "plain_bytes",
         "ns_per_unit",
         "iops",
         "read_p99_ns",

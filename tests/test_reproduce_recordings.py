@@ -165,3 +165,18 @@ def test_lifetimes_within_streams_of_the_bundled_recordings(ftlab: Command) -> N
     assert 0 < values["manual_watched", "spread_within"] < values["pcstream_watched", "spread_within"] < 1
     assert values["pcstream_watched", "spread_within"] < values["sfr_watched", "spread_within"] <= 1
     assert figure["verdict"] == "reproduced"
+
+
+def test_memory_of_streams_goes_with_the_external_ones(ftlab: Command) -> None:
+    """Of 2 planes with pages of 4 KiB: 8 KiB for each stream, protected for those of the host."""
+    done = ftlab("reproduce", "pcstream", "--only", "section-4.2.2", "--json")
+    assert done.code == 0, done.err
+    (figure,) = json.loads(done.out)["figures"]
+    values = {(at["member"], at["metric"]): at["value"] for at in figure["measured"]}
+    streams = {"external4": (4, 0), "external9": (9, 0), "external16": (16, 0), "internal9": (9, 9)}
+    assert values == {
+        (member, metric): 8192 * count
+        for member, counts in streams.items()
+        for metric, count in zip(("protected_memory", "plain_memory"), counts, strict=True)
+    }
+    assert figure["verdict"] == "reproduced"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -92,8 +92,20 @@ class Placed:
     @property
     def memory_bytes(self) -> int | None:
         """Memory of the controller or the host that the policy keeps."""
-        found = [run.summary.get("memory", {}).get("placement") for run in self.point.runs]
-        return max((bytes_ for bytes_ in found if bytes_ is not None), default=None)
+        return _most(run.summary.get("memory", {}).get("placement") for run in self.point.runs)
+
+    @property
+    def protected_bytes(self) -> int | None:
+        """Memory for what the host's streams have not programmed yet, which must outlive a power cut."""
+        return self._stream_bytes("protected")
+
+    @property
+    def plain_bytes(self) -> int | None:
+        """The same for streams of survivors alone, whose originals are in flash."""
+        return self._stream_bytes("plain")
+
+    def _stream_bytes(self, kind: str) -> int | None:
+        return _most(run.summary.get("stream_memory", {}).get(kind, {}).get("bytes") for run in self.point.runs)
 
     @property
     def years(self) -> float | None:
@@ -120,6 +132,10 @@ class Placed:
         """Wall time of the simulation for each mapping unit that the host writes; runs side by side slow each other."""
         rates = [r for run in self.point.runs if (r := (run.summary.get("perf") or {}).get("host_units_per_s"))]
         return 1e9 * len(rates) / sum(rates) if rates else None
+
+
+def _most(found: Iterable[int | None]) -> int | None:
+    return max((bytes_ for bytes_ in found if bytes_ is not None), default=None)
 
 
 def _mean_lifetime(point: Point, key: str) -> float | None:
@@ -167,6 +183,8 @@ class Answer:
                     "gap_closed": row.closed,
                     "years": row.years,
                     "memory_bytes": row.memory_bytes,
+                    "protected_bytes": row.protected_bytes,
+                    "plain_bytes": row.plain_bytes,
                     "ns_per_unit": row.ns_per_unit,
                     "iops": row.iops,
                     "read_p99_ns": row.p99_ns("read"),

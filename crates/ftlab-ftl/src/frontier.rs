@@ -139,6 +139,11 @@ impl Frontiers {
         }
     }
 
+    /// Frontiers of the drive's own for survivors.
+    pub fn survivors_of_drive(&self) -> Frontier {
+        self.metadata.start - self.own_survivors
+    }
+
     /// The policy's frontier whose data fills units of frontier `from`; 0 where that may be of any.
     pub fn of_policy(&self, from: Frontier) -> Frontier {
         if from < self.own_survivors {

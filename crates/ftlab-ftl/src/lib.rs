@@ -49,6 +49,7 @@ mod sharing;
 pub mod since;
 mod stand_ins;
 mod state;
+mod stream_memory;
 mod surviving;
 mod tenants;
 mod translation;
@@ -68,6 +69,7 @@ pub use ftl::{Ftl, Overrides};
 pub use placing::FrontierCounts;
 pub use request::{Admitted, HostRequest, WriteContext};
 pub use room::{Space, least_reserve, pool_count};
+pub use stream_memory::{StreamBuffers, StreamMemory};
 pub use tenants::{TenantCounts, TenantsBy};
 
 /// Time as policies see it: host units written since the drive was new, and nanoseconds where there is time.

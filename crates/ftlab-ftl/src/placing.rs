@@ -391,7 +391,12 @@ impl<B: Backend> Ftl<B> {
             is_cached: placing.asks.is_cached && lpn.is_some_and(|lpn| self.mapping.is_cached(lpn.0)),
             now,
         };
-        let chosen = self.placement.survivor(&survivor)?;
+        let answer = self.placement.survivor(&survivor);
+        debug_assert!(
+            answer.is_some() || self.placement.leaves_survivors(),
+            "placement leaves a survivor to the drive"
+        );
+        let chosen = answer?;
         assert!(
             chosen < placing.frontiers,
             "placement chose frontier {chosen} of {} for a survivor",
@@ -448,6 +453,10 @@ impl<B: Backend> Ftl<B> {
             "placement chose frontiers for another number of survivors"
         );
         let of_policy = answers.iter().filter(|chosen| !chosen.is_by_drive());
+        debug_assert!(
+            of_policy.clone().count() == answers.len() || self.placement.leaves_survivors(),
+            "placement leaves a survivor to the drive"
+        );
         let most = of_policy.map(|chosen| chosen.frontier()).max();
         assert!(
             most.is_none_or(|most| most < placing.frontiers),

@@ -285,6 +285,10 @@ impl PlacementPolicy for PyPlacement {
         self.asks_survivors
     }
 
+    fn leaves_survivors(&self) -> bool {
+        true
+    }
+
     fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
         let arguments = (write.lpn.0, write.context.stream, write.context.pc, write.now.tick);
         self.ask("host", arguments, self.frontiers, false).unwrap_or(0)

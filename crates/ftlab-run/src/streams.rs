@@ -209,6 +209,10 @@ impl PlacementPolicy for Watched {
         self.inner.sees_survivors()
     }
 
+    fn leaves_survivors(&self) -> bool {
+        self.inner.leaves_survivors()
+    }
+
     fn open_at_once(&self) -> Frontier {
         self.inner.open_at_once()
     }

@@ -140,6 +140,7 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     put("wear", wear(ftl));
     put("lifetime", lifetime(ftl, facts, measured, &verdict));
     put("memory", memory(ftl));
+    put("stream_memory", json!(ftl.stream_memory()));
     let reports = ftl.policy_reports().into_iter().map(|(role, figures)| {
         let figures = figures.into_iter().map(|(name, value)| (name.to_owned(), json!(value)));
         (role.to_owned(), Value::Object(figures.collect()))

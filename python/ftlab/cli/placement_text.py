@@ -17,7 +17,7 @@ def answer_text(answer: Answer) -> str:
     first = answer.rows[0].point.runs[0]
     timed = answer.timed is not None
     tails = [op for op in ("read", "write") if any(row.p99_ns(op) is not None for row in answer.rows)]
-    header = ["scheme", "WAF", "gap closed", "years", "memory"]
+    header = ["scheme", "WAF", "gap closed", "years", "memory", "protected", "plain"]
     header += [*(["IOPS"] if timed else []), *(f"{op} p99" for op in tails)]
     rows = [
         [
@@ -25,7 +25,7 @@ def answer_text(answer: Answer) -> str:
             "–" if row.waf is None else f"{row.waf:.3f}",
             _share(row.closed),
             "–" if row.years is None else show.digits(row.years, 2),
-            "–" if row.memory_bytes is None else show.size(row.memory_bytes),
+            *("–" if n is None else show.size(n) for n in (row.memory_bytes, row.protected_bytes, row.plain_bytes)),
             *([show.quantity(row.iops, "/s")] if timed else []),
             *(show.quantity(row.p99_ns(op), "ns") for op in tails),
         ]
@@ -70,6 +70,8 @@ def _row(row: Placed) -> dict[str, Any]:
         "gap_closed": row.closed,
         "years": row.years,
         "memory_bytes": row.memory_bytes,
+        "protected_bytes": row.protected_bytes,
+        "plain_bytes": row.plain_bytes,
         "perf": {"ns_per_unit": row.ns_per_unit},
         "iops": row.iops,
         "read_p99_ns": row.p99_ns("read"),

@@ -338,6 +338,10 @@ _ALL = (
         "count",
     ),
     Metric("spread_long", "run", "spread of lifetimes in the other streams", _place("stream_spreads", "long"), "count"),
+    Metric(
+        "protected_memory", "run", "protected memory of streams", _place("stream_memory", "protected", "bytes"), "B"
+    ),
+    Metric("plain_memory", "run", "plain memory of streams", _place("stream_memory", "plain", "bytes"), "B"),
     Metric("bandwidth", "run", "throughput", _place("throughput", "bytes_per_s"), "B/s"),
     Metric("duration", "run", "time in all", _place("throughput", "simulated_s", scale=1e9), "ns"),
     Metric("iops", "run", "requests a second", _place("throughput", "iops"), "count"),

@@ -1,5 +1,7 @@
 //! Placement: the frontier of a host write and of a survivor of garbage collection.
 
+use std::ops::Range;
+
 use ftlab_core::{Catalogue, LaneId, Layout, Lpn, RuId, Slot, member};
 use serde::{Deserialize, Serialize};
 
@@ -174,6 +176,11 @@ pub trait PlacementPolicy: Send {
         self.survivor_frontiers() > 0
     }
 
+    /// Whether it may leave survivors to the drive (`gc.survivors`).
+    fn leaves_survivors(&self) -> bool {
+        !self.sees_survivors()
+    }
+
     /// How many of its frontiers may have an open unit on one lane at once. When one more is opened, the unit of the one
     /// that was used least recently is closed as it is.
     fn open_at_once(&self) -> Frontier {
@@ -311,14 +318,24 @@ pub fn most_open(policy: &dyn PlacementPolicy, layout: &Layout) -> u64 {
     if policy.uncharged_units() > 0 {
         return 0;
     }
-    let lanes_of = |frontier| {
-        policy
-            .lanes(frontier, layout)
-            .map_or(layout.lanes as usize, |lanes| lanes.len()) as u64
-    };
+    most_open_of(
+        policy,
+        0..policy.host_frontiers() + policy.own_survivor_frontiers(),
+        layout,
+    )
+}
+
+/// Open units that some of the policy's frontiers may have at once.
+pub(crate) fn most_open_of(policy: &dyn PlacementPolicy, some: Range<Frontier>, layout: &Layout) -> u64 {
     let frontiers = policy.host_frontiers() + policy.own_survivor_frontiers();
-    let all: u64 = (0..frontiers).map(lanes_of).sum();
+    let all: u64 = some.map(|frontier| lanes_of(policy, frontier, layout)).sum();
     all.min(u64::from(policy.open_at_once().clamp(1, frontiers)) * u64::from(layout.lanes))
+}
+
+/// Lanes on each of which one of the policy's frontiers may have an open unit.
+pub(crate) fn lanes_of(policy: &dyn PlacementPolicy, frontier: Frontier, layout: &Layout) -> u64 {
+    let bound = policy.lanes(frontier, layout);
+    bound.map_or(u64::from(layout.lanes), |lanes| lanes.len() as u64)
 }
 
 pub fn catalogue() -> Catalogue<dyn PlacementPolicy, Setup> {

@@ -21,6 +21,7 @@ mod powers;
 mod replication_members;
 mod replication_powers;
 mod saved_values;
+mod stream_memory;
 mod survivors_in_runs;
 mod tables;
 mod theory;

@@ -44,6 +44,10 @@ impl PlacementPolicy for Asked {
         true
     }
 
+    fn leaves_survivors(&self) -> bool {
+        self.0.leaves_survivors()
+    }
+
     fn asks(&self) -> Asks {
         self.0.asks()
     }

@@ -52,6 +52,10 @@ impl PlacementPolicy for Knowing {
         1
     }
 
+    fn leaves_survivors(&self) -> bool {
+        true
+    }
+
     fn asks(&self) -> Asks {
         Asks {
             since: true,

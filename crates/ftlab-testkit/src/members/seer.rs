@@ -49,6 +49,10 @@ impl PlacementPolicy for Seer {
         true
     }
 
+    fn leaves_survivors(&self) -> bool {
+        true
+    }
+
     fn asks(&self) -> Asks {
         Asks {
             future: true,

@@ -20,6 +20,10 @@ impl PlacementPolicy for TwoGroups {
         2
     }
 
+    fn leaves_survivors(&self) -> bool {
+        true
+    }
+
     fn lanes(&self, frontier: Frontier, layout: &Layout) -> Option<Vec<LaneId>> {
         if layout.lanes == 1 {
             return None;

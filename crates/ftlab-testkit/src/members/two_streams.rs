@@ -14,6 +14,10 @@ impl PlacementPolicy for TwoStreams {
         2
     }
 
+    fn leaves_survivors(&self) -> bool {
+        true
+    }
+
     fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
         (write.lpn.0 % 2) as Frontier
     }
