@@ -27,12 +27,13 @@
 //! Chiang, Lee and Chang, "Using data clustering to improve cleaning performance for flash memory", Software: Practice and
 //! Experience 29(3), 1999; without the time tests as in the simulator of Wang et al. (SepBIT), FAST 2022.
 
-use ftlab_core::{Error, Result};
+use ftlab_core::{Error, Result, memory};
 use serde::{Deserialize, Serialize};
 
-use super::{Asks, Event, HostWrite, PlacementPolicy, Setup, Survivor, learnt};
+use super::{Asks, Chosen, Event, HostWrite, PlacementPolicy, Setup, Survivor, SurvivorRun, learnt};
 use crate::Now;
 use crate::frontier::Frontier;
+use crate::gc::mover::AHEAD;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -79,6 +80,14 @@ impl Dac {
     }
 }
 
+/// The region of a unit that a collection has found alive.
+fn demoted(region: u8) -> u8 {
+    match region {
+        NEVER => 0,
+        now => now.saturating_sub(1),
+    }
+}
+
 impl PlacementPolicy for Dac {
     fn host_frontiers(&self) -> Frontier {
         Frontier::from(self.params.classes)
@@ -93,6 +102,10 @@ impl PlacementPolicy for Dac {
             since: self.has_tests(),
             ..Asks::default()
         }
+    }
+
+    fn prefetch(&self, lpn: u32) {
+        memory::prefetch(&self.regions, lpn as usize);
     }
 
     fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
@@ -114,11 +127,25 @@ impl PlacementPolicy for Dac {
         let region = &mut self.regions[lpn.at()];
         let age = survivor.since.map_or(u64::MAX, |since| survivor.now.tick - since);
         *region = match *region {
-            NEVER => 0,
-            now if age < self.params.demote_after => now,
-            now => now.saturating_sub(1),
+            now if now != NEVER && age < self.params.demote_after => now,
+            now => demoted(now),
         };
         Some(Frontier::from(*region))
+    }
+
+    fn survivor_run(&mut self, run: &SurvivorRun<'_>, chosen: &mut Vec<Chosen>) -> bool {
+        if self.has_tests() {
+            return false;
+        }
+        for (at, &lpn) in run.lpns.iter().enumerate() {
+            if let Some(&later) = run.lpns.get(at + AHEAD) {
+                memory::prefetch(&self.regions, later as usize);
+            }
+            let region = &mut self.regions[lpn as usize];
+            *region = demoted(*region);
+            chosen.push(Chosen::by_policy(Frontier::from(*region)));
+        }
+        true
     }
 
     fn on(&mut self, event: Event, _: Now) {
