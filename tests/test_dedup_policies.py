@@ -268,3 +268,38 @@ def test_a_die_that_fails_takes_only_its_own_fingerprints(tmp_path: Path) -> Non
     (fault,) = failed["faults"]
     assert whole["dedup"]["shared"] == 8
     assert 8 - failed["dedup"]["shared"] == fault["lost_units"] == 2
+
+
+def stopped(backend: str, params: str, **changes: str) -> tuple[float, float]:
+    """Units that `caftl` has not hashed because of its switch, and those that it has."""
+    policy = f"caftl:entries=0,sampling=false,crc=false,out_of_line=false,{params}"
+    done = ftlab.run(
+        "homes:requests=3e3,qd=32",
+        "small",
+        backend=backend,
+        precondition="none",
+        warmup="0%",
+        set={"ftl.dedup": policy, **changes},
+    )
+    found = done.summary["policies"]["dedup"]
+    return found["skipped_by_switch"], found["hashes"]
+
+
+@pytest.mark.parametrize("backend", ["counting", "timed"])
+def test_hashing_is_never_stopped_without_a_buffer(backend: str) -> None:
+    """Programs take nothing of it, which is neither above `low` nor a reason to stop, where both watermarks are 0."""
+    skipped, hashed = stopped(backend, "high=0,low=0")
+    assert (skipped, hashed) == stopped(backend, "switch=false")
+    assert skipped == 0 < hashed
+
+
+def test_hashing_stops_while_programs_take_the_buffer() -> None:
+    buffer = {"buffer.policy": "write_back", "buffer.capacity": "256KiB"}
+    all_hashed = stopped("timed", "switch=false", **buffer)
+    assert all_hashed[0] == 0 < all_hashed[1]
+    # Written as fast as the drive takes it, so that the buffer is soon full of programs, and stays so.
+    by_high = [stopped("timed", f"high={high},low=0.1", **buffer) for high in (0.3, 0.95)]
+    for skipped, hashed in by_high:
+        assert skipped + hashed == all_hashed[1] and skipped > 0.9 * all_hashed[1]
+    assert by_high[0][1] < by_high[1][1], "the lower, the sooner"
+    assert stopped("timed", "high=1,low=1", **buffer) == all_hashed, "nothing is above all of it"

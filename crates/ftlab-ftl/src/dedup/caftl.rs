@@ -8,8 +8,8 @@
 //!   not in the store, no other unit of the request is hashed.
 //! * **Pre-hash** (`crc`): the CRC-32 of a unit is computed first, and the fingerprint only if the store has one with
 //!   that CRC. Otherwise the unit is stored at once, and its fingerprint is computed later.
-//! * **Switch**: when programs under way take the share `high` of their room in the write buffer or more, hashing stops until
-//!   they take `low` or less.
+//! * **Switch**: when programs under way take the share `high` of their room in the write buffer or more, and more than `low`, hashing
+//!   stops until they take `low` or less.
 //!
 //! Data that was stored without a fingerprint is read, hashed and merged **out of line**: in idle moments, oldest data
 //! first; and when a collection has read it anyway, instead of moving it. What is found then is a hit of its fingerprint, as at
@@ -28,7 +28,8 @@
 //!
 //! In each idle moment, also with time, at most 64 units are hashed, or 32 if all of them are merged. The last of 64 has
 //! been read, and counts among `hashes` and `examined`; its fingerprint enters the store, or leads to a merge, at the
-//! beginning of the next moment.
+//! beginning of the next moment, unless a collection meets the unit before: it reads and hashes the unit again. A power cut without
+//! protected memory forgets which units wait.
 //!
 //! # Not modelled
 //! The first four bytes of a unit, which the source samples: the lower 32 bits of its content id stand for them. The
@@ -110,7 +111,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
             params.low, params.high
         )));
     }
-    if params.idle_us < 1.0 {
+    if !(1.0..=60e6).contains(&params.idle_us) {
         return Err(fault(format!("idle_us = {}, expected 1 to 60000000", params.idle_us)));
     }
     if params.idle_units == 0 {
@@ -301,7 +302,7 @@ impl Caftl {
         if self.params.switch {
             self.is_off = match self.is_off {
                 true => taken > self.params.low,
-                false => taken >= self.params.high,
+                false => taken >= self.params.high && taken > self.params.low,
             };
         }
         !self.is_off
