@@ -7,9 +7,8 @@ use ftlab_core::Layout;
 use serde::Serialize;
 
 use crate::backend::Backend;
-use crate::frontier::Frontier;
 use crate::ftl::Ftl;
-use crate::placement;
+use crate::placement::{self, Filler};
 
 /// What the streams of one kind hold at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -39,16 +38,17 @@ impl<B: Backend> Ftl<B> {
             true => self.frontiers.survivors_of_drive(),
             false => 0,
         };
-        let of_policy = |frontiers: std::ops::Range<Frontier>| {
+        let of_policy = |filler: Filler| {
+            let frontiers = (0..self.placing.frontiers).filter(move |&frontier| policy.filled_by(frontier) == filler);
             let most = frontiers.clone().map(|f| placement::lanes_of(policy, f, &self.layout));
             buffers(
                 &self.layout,
-                frontiers.len() as u32,
+                frontiers.clone().count() as u32,
                 most.max().unwrap_or(0),
                 placement::most_open_of(policy, frontiers, &self.layout),
             )
         };
-        let own = of_policy(self.frontiers.host..self.placing.frontiers);
+        let own = of_policy(Filler::Survivors);
         let lanes = u64::from(self.layout.lanes);
         let left = buffers(
             &self.layout,
@@ -57,7 +57,7 @@ impl<B: Backend> Ftl<B> {
             u64::from(drive) * lanes,
         );
         StreamMemory {
-            protected: of_policy(0..self.frontiers.host),
+            protected: of_policy(Filler::Host),
             plain: StreamBuffers {
                 streams: own.streams + left.streams,
                 open_units: own.open_units + left.open_units,

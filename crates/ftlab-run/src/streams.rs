@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ftlab_core::{Histogram, LaneId, Layout, Lpn, Result};
 use ftlab_ftl::placement::{self, Setup};
-use ftlab_ftl::placement::{Asks, Event, HostWrite, PlacementPolicy, Survivor};
+use ftlab_ftl::placement::{Asks, Event, Filler, HostWrite, PlacementPolicy, Survivor};
 use ftlab_ftl::units::Closed;
 use ftlab_ftl::victim::VictimPolicy;
 use ftlab_ftl::{Frontier, FtlConfig, Now, Overrides};
@@ -207,6 +207,10 @@ impl PlacementPolicy for Watched {
 
     fn sees_survivors(&self) -> bool {
         self.inner.sees_survivors()
+    }
+
+    fn filled_by(&self, frontier: Frontier) -> Filler {
+        self.inner.filled_by(frontier)
     }
 
     fn leaves_survivors(&self) -> bool {

@@ -3,7 +3,8 @@
 //! # Model
 //! Each unit is in one of `classes` regions, 0 the coldest. A first write goes to region 0. An overwritten unit goes to
 //! the region above its own, a survivor of collection to the one below. Region *i* is frontier *i*, for host writes and
-//! survivors alike.
+//! survivors alike. A unit that preconditioning has placed, and one that was trimmed, counts as never written. Where a write makes room
+//! by collecting what it is about to replace, it goes to the region above, but the copy and what is remembered stay in the old region.
 //!
 //! With `promote_within` a unit goes up only if its old version lived for at most so many host units; with `demote_after` a
 //! survivor goes down only if it was written at least so long ago. Those are the time tests of the original; the

@@ -5,7 +5,7 @@
 //! unit. A fading average `F` follows the writes: `F ← F + 1/V − F/V` a unit, where `V` is the number of units that
 //! have been written and not trimmed since. The class of a unit with counter `c` is the number of times that `F` can be
 //! multiplied by `base` without exceeding `c`, at most `classes − 1`. Class *i* is frontier *i*, for host writes and
-//! survivors alike.
+//! survivors alike. A trim sets the counter to 0, where it also is for what preconditioning has placed.
 //!
 //! # Parameters
 //! * `classes` (count, default 6, 2 to 64).

@@ -8,7 +8,8 @@
 //! The future comes from a pass over the workload before the run: through warm-up, filters, fit and repeats, and
 //! through the write buffer if there is one. With a write buffer, the policy needs the counting backend, because on the
 //! timed one the order in which units leave the buffer depends on time. Data that preconditioning by fill or theory has
-//! placed gets its class when it first survives a collection.
+//! placed gets its class when it first survives a collection. A survivor whose class has no open unit while none is free, as may be
+//! with `gc.hard` below the number of classes, goes to the lowest class that has one.
 //!
 //! With `ideal` (FK-ideal, counting backend only) a class is an interval of `segment` units: its data is invalidated
 //! within this interval, whenever it is written. There are so many classes that few versions live beyond the last. The

@@ -99,7 +99,9 @@ mod victims;
 use ftlab_core::{Error, Lpn, Result, memory};
 use serde::{Deserialize, Serialize};
 
-use super::{Asks, Chosen, Event, HostWrite, PlacementPolicy, Setup, Survivor, SurvivorRun, Victims, hashing, learnt};
+use super::{
+    Asks, Chosen, Event, Filler, HostWrite, PlacementPolicy, Setup, Survivor, SurvivorRun, Victims, hashing, learnt,
+};
 use crate::Now;
 use crate::frontier::Frontier;
 use crate::gc::mover::AHEAD;
@@ -399,6 +401,14 @@ impl PlacementPolicy for Midas {
 
     fn host_frontiers(&self) -> Frontier {
         2
+    }
+
+    fn filled_by(&self, frontier: Frontier) -> Filler {
+        match frontier {
+            0 if !self.params.hot => Filler::Nobody,
+            0 | 1 => Filler::Host,
+            _ => Filler::Survivors,
+        }
     }
 
     fn own_survivor_frontiers(&self) -> Frontier {

@@ -1,7 +1,5 @@
 //! Placement: the frontier of a host write and of a survivor of garbage collection.
 
-use std::ops::Range;
-
 use ftlab_core::{Catalogue, LaneId, Layout, Lpn, RuId, Slot, member};
 use serde::{Deserialize, Serialize};
 
@@ -149,6 +147,17 @@ pub struct Asks {
     pub knows_chosen: bool,
 }
 
+/// Who writes to a frontier of a placement policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filler {
+    /// The host, and survivors with it if the policy puts any there.
+    Host,
+    /// Collection alone.
+    Survivors,
+    /// Nobody, with these parameters.
+    Nobody,
+}
+
 /// Chooses frontiers. Frontiers are numbered from 0; each owns one open unit per lane.
 pub trait PlacementPolicy: Send {
     /// Figures of the policy's own for the summary, since the drive was new.
@@ -174,6 +183,14 @@ pub trait PlacementPolicy: Send {
     /// for what survives.
     fn sees_survivors(&self) -> bool {
         self.survivor_frontiers() > 0
+    }
+
+    /// Whose writes go to one of its frontiers.
+    fn filled_by(&self, frontier: Frontier) -> Filler {
+        match frontier < self.host_frontiers() {
+            true => Filler::Host,
+            false => Filler::Survivors,
+        }
     }
 
     /// Whether it may leave survivors to the drive (`gc.survivors`).
@@ -326,7 +343,7 @@ pub fn most_open(policy: &dyn PlacementPolicy, layout: &Layout) -> u64 {
 }
 
 /// Open units that some of the policy's frontiers may have at once.
-pub(crate) fn most_open_of(policy: &dyn PlacementPolicy, some: Range<Frontier>, layout: &Layout) -> u64 {
+pub(crate) fn most_open_of(policy: &dyn PlacementPolicy, some: impl Iterator<Item = Frontier>, layout: &Layout) -> u64 {
     let frontiers = policy.host_frontiers() + policy.own_survivor_frontiers();
     let all: u64 = some.map(|frontier| lanes_of(policy, frontier, layout)).sum();
     all.min(u64::from(policy.open_at_once().clamp(1, frontiers)) * u64::from(layout.lanes))

@@ -11,6 +11,9 @@
 //!   `segments` of them; infinite before the first. The write that makes room by a collection counts into its time, and its own
 //!   time is kept after it.
 //!
+//! A write after a trim is a first one. What preconditioning has placed lies in class 1, and an overwrite of it is one: its survivors go
+//! to class 3, and the collections of its reclaim units enter `l`.
+//!
 //! Classes are the frontiers 0 to 5. `host = false` puts host writes in one class (the paper's GW), `survivors = false` survivors
 //! in one class (its UW).
 //!

@@ -17,7 +17,7 @@
 //! * **Trims**: a trimmed unit counts as never written. Its next interval is 0, and its penalty is forgotten. A penalty
 //!   belongs to the version that was copied: if a write makes room by collecting what it is about to replace, the copy's
 //!   penalty is forgotten with it.
-//! * **Survivors** go to frontier 0.
+//! * **Survivors** go to frontier 0, where preconditioning has placed what it wrote; an overwrite of that is one.
 //!
 //! # Parameters
 //! * `clusters` (count, default 5, 1 to 63).
@@ -39,7 +39,7 @@
 use ftlab_core::{Error, Lpn, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{Asks, Event, HostWrite, PlacementPolicy, Setup, Survivor, learnt};
+use super::{Asks, Event, Filler, HostWrite, PlacementPolicy, Setup, Survivor, learnt};
 use crate::Now;
 use crate::frontier::Frontier;
 
@@ -200,6 +200,13 @@ impl PlacementPolicy for Warcip {
 
     fn host_frontiers(&self) -> Frontier {
         self.params.clusters + 1
+    }
+
+    fn filled_by(&self, frontier: Frontier) -> Filler {
+        match frontier {
+            0 => Filler::Survivors,
+            _ => Filler::Host,
+        }
     }
 
     fn survivor_frontiers(&self) -> Frontier {

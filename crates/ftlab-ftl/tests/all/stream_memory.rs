@@ -107,12 +107,22 @@ fn handles_have_a_unit_open_on_each_lane_of_their_group() {
     }
 }
 
+/// What is said of a policy on the four dies.
+fn declared(placement: &str) -> Told {
+    let memory = drive(&dies(BLOCK), placement, Survivors::Internal, PoolScope::Lane).stream_memory();
+    [memory.protected, memory.plain].map(|of| (of.streams, of.stream_bytes / PAGE_BYTES, of.open_units))
+}
+
 /// The drive's frontiers of survivors are never used by a policy that has its own, or that puts survivors beside the host's writes.
 #[test]
 fn a_policy_that_places_survivors_has_no_streams_of_the_drive() {
     let check = |placement, told| check(placement, Survivors::Internal, PoolScope::Lane, BLOCK, told);
     check("sepbit", [(2, 4, 8), (4, 4, 16)]);
     check("multi_hash", [(2, 4, 8), (0, 0, 0)]);
+    // Its survivors' frontier is the first, before those of its clusters.
+    assert_eq!(declared("warcip:clusters=3"), [(3, 4, 12), (1, 4, 4)]);
+    assert_eq!(declared("midas:groups=3"), [(2, 4, 8), (2, 4, 8)]);
+    assert_eq!(declared("midas:groups=3,hot=false"), [(1, 4, 4), (2, 4, 8)]);
 }
 
 #[test]

@@ -207,7 +207,12 @@ impl Opt {
 
     /// Completes a declaration by its name, its comment, and what its type says.
     pub fn declared<T: Valued>(self, name: &'static str, comment: &str, default: &T) -> Self {
-        self.shaped(name, comment, serde_json::to_value(default).unwrap_or_default(), &T::SHAPE)
+        self.shaped(
+            name,
+            comment,
+            serde_json::to_value(default).unwrap_or_default(),
+            &T::SHAPE,
+        )
     }
 
     /// Apart from what is compiled for each type.
