@@ -202,11 +202,6 @@ impl<'de> Deserialize<'de> for Threshold {
                 f.write_str("a number of reclaim units, or a share of the pool such as \"5%\"")
             }
 
-            fn visit_i64<E: de::Error>(self, units: i64) -> Result<Threshold, E> {
-                let units = u32::try_from(units).map_err(|_| E::invalid_value(de::Unexpected::Signed(units), &self))?;
-                Ok(Threshold::Units(units))
-            }
-
             fn visit_u64<E: de::Error>(self, units: u64) -> Result<Threshold, E> {
                 let units =
                     u32::try_from(units).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(units), &self))?;
@@ -274,12 +269,6 @@ fn count_or<'de, D: Deserializer<'de>>(deserializer: D, word: &'static str) -> R
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, "a whole number below 2^32, or \"{}\"", self.0)
-        }
-
-        fn visit_i64<E: de::Error>(self, n: i64) -> Result<Option<u32>, E> {
-            u32::try_from(n)
-                .map(Some)
-                .map_err(|_| E::invalid_value(de::Unexpected::Signed(n), &self))
         }
 
         fn visit_u64<E: de::Error>(self, n: u64) -> Result<Option<u32>, E> {

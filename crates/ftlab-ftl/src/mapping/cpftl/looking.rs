@@ -90,11 +90,10 @@ impl Cpftl {
         self.rests = live == 0 && self.may_come() && !self.gives_up();
         let would_try = || {
             let is_due = self.due.is_some_and(|due| self.look_ups >= due);
-            let pages = (0..self.pages.len() as u32).filter(|&page| self.pages.page(page).live);
             let is_next = self.look_ups >= self.params.start && self.admitted < self.pages.len() as u32;
-            (is_due && balance.has_credit(0.0))
-                || ((is_due || is_next) && (live > 0 || balance.affords(pages, 0.0) > 0))
+            (is_due && balance.has_credit(0.0)) || ((is_due || is_next) && balance.affords(std::iter::empty(), 0.0) > 0)
         };
+        // A page that is there pays for what the tail answers.
         let looks = self.judges && self.filled && (live > 0 || would_try());
         if !self.judges && !self.rests {
             self.balance = Some(Balance::new(self.params.patience));
